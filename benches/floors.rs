@@ -158,6 +158,20 @@ async fn rate<F: Future<Output = ()> + Send + 'static>(each: usize, work: impl F
     (64 * each) as f64 / begun.elapsed().as_secs_f64()
 }
 
+/// How many events of 64 runs at once are answered in a second.
+async fn speed(orchestrator: &Orchestrator, each: usize) -> f64 {
+    let one = |run: usize| {
+        let orchestrator = orchestrator.clone();
+        async move {
+            let event = tool_event(run);
+            for _ in 0..each {
+                orchestrator.dispatch(event.clone()).await.expect("an outcome");
+            }
+        }
+    };
+    rate(each, one).await
+}
+
 #[allow(clippy::disallowed_methods, reason = "the floor is measured without our supervisor")]
 async fn five_native_hooks() {
     const EACH: usize = 2_000;
@@ -166,15 +180,6 @@ async fn five_native_hooks() {
     for _ in 0..64 {
         echoes.push(Actor::spawn(None, Echo, ()).await.expect("an actor").0);
     }
-    let ours = |run: usize| {
-        let orchestrator = orchestrator.clone();
-        async move {
-            let event = tool_event(run);
-            for _ in 0..EACH {
-                orchestrator.dispatch(event.clone()).await.expect("an outcome");
-            }
-        }
-    };
     let bare = |task: usize| {
         let echo = echoes[task].clone();
         async move {
@@ -185,7 +190,7 @@ async fn five_native_hooks() {
     };
     let (mut hookyard, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        hookyard.push(rate(EACH, ours).await);
+        hookyard.push(speed(&orchestrator, EACH).await);
         floor.push(rate(EACH, bare).await);
     }
     let (hookyard, floor) = (median(hookyard), median(floor));
@@ -208,21 +213,9 @@ async fn recorded() {
     metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().expect("the only recorder");
     for ((what, hooks, pattern, goal), without) in rows.into_iter().zip(&without) {
         let with = orchestrator(hooks, pattern).await;
-        let speed = async |orchestrator: &Orchestrator| {
-            let one = |run: usize| {
-                let orchestrator = orchestrator.clone();
-                async move {
-                    let event = tool_event(run);
-                    for _ in 0..EACH {
-                        orchestrator.dispatch(event.clone()).await.expect("an outcome");
-                    }
-                }
-            };
-            rate(EACH, one).await
-        };
         let (mut ours, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..PAIRS {
-            let (recorded, plain) = (speed(&with).await, speed(without).await);
+            let (recorded, plain) = (speed(&with, EACH).await, speed(without, EACH).await);
             ours.push(recorded);
             floors.push(plain);
             ratios.push(recorded / plain);

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hookyard::{
-    NativeHook, Orchestrator,
+    Builder, NativeHook, Orchestrator,
     config::{Settings, TrustPolicy},
     dialect,
     model::{
@@ -39,8 +39,8 @@ pub(crate) fn tool_event(run: usize) -> Event {
     event
 }
 
-/// An orchestrator with so many native hooks on tool calls, whose matchers follow a pattern.
-pub(crate) async fn orchestrator(count: usize, pattern: &str) -> Orchestrator {
+/// So many native hooks on tool calls, whose matchers follow a pattern, and which have no opinion.
+pub(crate) fn native_hooks(count: usize, pattern: &str) -> Builder {
     let hook =
         |number: usize| {
             NativeHook::inline(format!("hook-{number}"), [EventKind::BeforeToolDispatch], |_| {
@@ -48,9 +48,12 @@ pub(crate) async fn orchestrator(count: usize, pattern: &str) -> Orchestrator {
             })
             .matcher(pattern.replace('#', &number.to_string()))
         };
-    let builder =
-        (0..count).fold(Orchestrator::builder(), |builder, number| builder.native_hook(hook(number)));
-    builder.start().await.expect("an orchestrator")
+    (0..count).fold(Orchestrator::builder(), |builder, number| builder.native_hook(hook(number)))
+}
+
+/// An orchestrator with these hooks, which keeps nothing on disk.
+pub(crate) async fn orchestrator(count: usize, pattern: &str) -> Orchestrator {
+    native_hooks(count, pattern).start().await.expect("an orchestrator")
 }
 
 /// A workspace with one hook, whose file is this text, and an orchestrator that runs it.

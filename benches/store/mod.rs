@@ -9,7 +9,11 @@ use hookyard::{
 };
 use tokio::time::Instant;
 
-use super::{PAIRS, common::tool_event, dispatch_p50, median, rate};
+use super::{
+    PAIRS,
+    common::{native_hooks, orchestrator},
+    dispatch_p50, median, speed,
+};
 
 /// The bytes of the floor's writes: a page.
 const PAGE: [u8; 4096] = [b'x'; 4096];
@@ -145,8 +149,9 @@ pub(crate) async fn hot_path() {
     for (what, matcher, hooks) in
         [("event with nothing to run", "^tool_#$", 10), ("5 serial native hooks", "Bash", 5)]
     {
-        let with = passing(hooks, matcher, Some(&directory.path().join(hooks.to_string()))).await;
-        let without = passing(hooks, matcher, None).await;
+        let data = directory.path().join(hooks.to_string());
+        let with = native_hooks(hooks, matcher).data(data).start().await.expect("it starts");
+        let without = orchestrator(hooks, matcher).await;
         let (mut ours, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         let (mut kept, mut bare) = (Vec::new(), Vec::new());
         for _ in 0..PAIRS {
@@ -168,35 +173,6 @@ pub(crate) async fn hot_path() {
         );
         with.shutdown(Duration::from_secs(1)).await;
     }
-}
-
-/// An orchestrator with native hooks that have no opinion.
-async fn passing(hooks: usize, matcher: &str, data: Option<&Path>) -> Orchestrator {
-    let mut builder = Orchestrator::builder();
-    for number in 0..hooks {
-        let hook = NativeHook::inline(format!("hook-{number}"), [EventKind::BeforeToolDispatch], |_| {
-            Ok(Reply::proceed())
-        });
-        builder = builder.native_hook(hook.matcher(matcher.replace('#', &number.to_string())));
-    }
-    if let Some(data) = data {
-        builder = builder.data(data);
-    }
-    builder.start().await.expect("an orchestrator")
-}
-
-/// How many events of 64 runs at once are answered in a second.
-async fn speed(orchestrator: &Orchestrator, each: usize) -> f64 {
-    let one = |run: usize| {
-        let orchestrator = orchestrator.clone();
-        async move {
-            let event = tool_event(run);
-            for _ in 0..each {
-                orchestrator.dispatch(event.clone()).await.expect("an outcome");
-            }
-        }
-    };
-    rate(each, one).await
 }
 
 /// A start with a million halted runs, written by as many halts of which many wait for one sync.

@@ -9,12 +9,14 @@ use std::{
     path::Path,
 };
 
-use crate::support::servers::Server;
+use crate::support::{
+    servers::Server,
+    trust::{self, orchestrator_with},
+};
 use assert_cmd::Command;
 use axum::{Router, http::HeaderMap, routing::any};
 use futures_util::FutureExt;
 use hookyard::{
-    Orchestrator,
     config::{
         HttpSettings, LoadedWorkspace, ModelSettings, SecretSources, Settings, TrustPolicy,
         WorkspaceSettings, load_workspace,
@@ -305,11 +307,7 @@ async fn told(handler: &Value) -> (Outcome, String) {
     fs::write(secrets.path().join("KEY"), VALUE).unwrap();
     let http = HttpSettings { allow: vec!["127.0.0.0/8".parse().unwrap()] };
     let settings = Settings { secrets: sources(Some(secrets.path()), None), http, ..Settings::default() };
-    let builder = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .settings(settings);
-    let orchestrator = builder.start().await.unwrap();
+    let orchestrator = orchestrator_with(workspace.path(), settings).await;
     let mut notices = orchestrator.subscribe();
     let outcome = orchestrator.dispatch(event()).await.unwrap();
     let mut all = format!("{:?} {:?}", orchestrator.load_reports(), orchestrator.snapshot(None));
@@ -415,7 +413,7 @@ fn no_command_prints_a_secret() {
         for json in [&["--json"][..], &[]] {
             let mut hookyard = Command::cargo_bin("hookyard").unwrap();
             hookyard.env("HOOKYARD_SECRET_KEY", VALUE).args(command).args(json);
-            hookyard.arg("--workspace").arg(root.path()).args(crate::support::trust::OFF);
+            hookyard.arg("--workspace").arg(root.path()).args(trust::OFF);
             if ["explain", "fire"].contains(&command[0]) {
                 hookyard.args(event);
             }

@@ -2,11 +2,20 @@
 
 use std::path::Path;
 
-use hookyard::{Orchestrator, config::TrustPolicy};
+use hookyard::{
+    Orchestrator,
+    config::{Settings, TrustPolicy},
+};
 
 /// An orchestrator with the hooks of a directory.
 pub(crate) async fn orchestrator_in(workspace: &Path) -> Orchestrator {
-    Orchestrator::builder().trust(TrustPolicy::Off).workspace(workspace).start().await.unwrap()
+    orchestrator_with(workspace, Settings::default()).await
+}
+
+/// An orchestrator with the hooks of a directory and these settings.
+pub(crate) async fn orchestrator_with(workspace: &Path, settings: Settings) -> Orchestrator {
+    let builder = Orchestrator::builder().trust(TrustPolicy::Off).settings(settings);
+    builder.workspace(workspace).start().await.unwrap()
 }
 
 /// The commands that load a workspace.

@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use crate::support::servers::{Server, Then, misbehaving};
+use crate::support::{
+    servers::{Server, Then, misbehaving},
+    trust::{self, orchestrator_with},
+};
 use axum::{
     Router,
     body::Bytes,
@@ -64,11 +67,7 @@ fn allowing_this_machine(settings: Settings) -> Settings {
 
 async fn start(workspace: &TempDir, settings: Settings) -> Orchestrator {
     let settings = allowing_this_machine(settings);
-    let builder = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .settings(settings);
-    let orchestrator = builder.start().await.unwrap();
+    let orchestrator = orchestrator_with(workspace.path(), settings).await;
     for report in orchestrator.load_reports().values() {
         assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
     }
@@ -344,7 +343,7 @@ async fn fire(workspace: &TempDir, variables: &[(&str, &str)]) -> Value {
     let mut hookyard = assert_cmd::Command::cargo_bin("hookyard").unwrap();
     hookyard.envs(variables.iter().copied());
     hookyard.args(["fire", "--json", "--dialect", "openharness", "--event"]).arg(event);
-    hookyard.arg("--workspace").arg(workspace.path()).args(crate::support::trust::OFF);
+    hookyard.arg("--workspace").arg(workspace.path()).args(trust::OFF);
     hookyard.args(["--set", "http.allow=[127.0.0.0/8, localhost]"]);
     let output = tokio::task::spawn_blocking(move || hookyard.output().unwrap()).await.unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
@@ -366,9 +365,7 @@ async fn refused(url: &str, settings: Settings) -> Outcome {
     let file = workspace.path().join(".openharness/hooks/hook.yaml");
     let guard = fs::read_to_string(&file).unwrap().replacen('{', r#"{"on_error":"deny","#, 1);
     fs::write(file, guard).unwrap();
-    let builder =
-        Orchestrator::builder().trust(hookyard::config::TrustPolicy::Off).workspace(workspace.path());
-    let orchestrator = builder.settings(settings).start().await.unwrap();
+    let orchestrator = orchestrator_with(workspace.path(), settings).await;
     orchestrator.dispatch(event(EventKind::BeforeToolDispatch)).await.unwrap()
 }
 

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use crate::support::servers::models::{KEY, ModelServer, Protocol, Says, words};
+use crate::support::{
+    servers::models::{KEY, ModelServer, Protocol, Says, words},
+    trust::orchestrator_with,
+};
 use futures_util::future::BoxFuture;
 use hookyard::{
     Orchestrator,
@@ -80,11 +83,7 @@ fn settings(server: &ModelServer, protocol: Protocol, more: &str) -> Settings {
 }
 
 async fn start(workspace: &TempDir, settings: Settings) -> Orchestrator {
-    let builder = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .settings(settings);
-    let orchestrator = builder.start().await.unwrap();
+    let orchestrator = orchestrator_with(workspace.path(), settings).await;
     for report in orchestrator.load_reports().values() {
         assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
     }

@@ -2,7 +2,7 @@
 
 mod detached;
 
-use crate::support::wait::wait_until_async;
+use crate::support::{trust::orchestrator_with, wait::wait_until_async};
 use std::{
     fs,
     num::NonZeroUsize,
@@ -80,11 +80,7 @@ async fn started(workspace: &Path, count: usize) {
 }
 
 async fn with_commands(workspace: &TempDir, settings: Settings) -> Orchestrator {
-    let builder = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .settings(settings);
-    let orchestrator = builder.start().await.unwrap();
+    let orchestrator = orchestrator_with(workspace.path(), settings).await;
     for report in orchestrator.load_reports().values() {
         assert!(report.diagnostics.is_empty(), "{:?}", report.diagnostics);
     }

@@ -3,8 +3,11 @@
 mod endings;
 mod queues;
 
-use crate::support::child_processes;
-use crate::support::wait::{wait_until, wait_until_async};
+use crate::support::{
+    child_processes,
+    trust::orchestrator_with,
+    wait::{wait_until, wait_until_async},
+};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
@@ -31,13 +34,7 @@ fn workspace(handler: &str, policies: &str) -> TempDir {
 }
 
 async fn start(workspace: &Path, settings: Settings) -> Orchestrator {
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace)
-        .settings(settings)
-        .start()
-        .await
-        .unwrap();
+    let orchestrator = orchestrator_with(workspace, settings).await;
     for report in orchestrator.load_reports().values() {
         assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
     }

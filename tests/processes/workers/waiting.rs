@@ -3,6 +3,7 @@
 use hookyard::config::Settings;
 
 use super::*;
+use crate::support::trust::orchestrator_with;
 
 /// A workspace with a worker hook on `Bash` and a command on `Read`, of which the pool runs two at once.
 async fn fixture(keys: &str, settings: impl FnOnce(&mut Settings)) -> Fixture {
@@ -15,13 +16,7 @@ async fn fixture(keys: &str, settings: impl FnOnce(&mut Settings)) -> Fixture {
     let mut all = Settings::default();
     all.pools.command.concurrency = std::num::NonZeroUsize::new(2).unwrap();
     settings(&mut all);
-    let orchestrator = Orchestrator::builder()
-        .settings(all)
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .unwrap();
+    let orchestrator = orchestrator_with(workspace.path(), all).await;
     Fixture { orchestrator, workspace }
 }
 
@@ -131,12 +126,7 @@ async fn a_multiplexing_worker_takes_those_that_waited_for_its_hello() {
     let workspace = tempfile::tempdir().unwrap();
     let slow = format!("until [ -e go ]; do sleep 0.02; done; {}", script("multiplex"));
     write_hook(workspace.path(), &slow, "mode: worker\n  timeout_seconds: 60");
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .unwrap();
+    let orchestrator = orchestrator_in(workspace.path()).await;
     let fixture = Fixture { orchestrator, workspace };
     let held = || json!({ "command": "hold" }).to_string();
     let release = async {

@@ -303,7 +303,7 @@ impl ConnectionStore {
     ///
     /// Returns an error if it is gone or is not what was kept.
     pub(crate) fn backup(&self, digest: &str) -> Result<Vec<u8>, StateFileError> {
-        let bytes = StateDirectory(&self.backups()).read(&backup_name(digest), LARGEST_FILE)?;
+        let bytes = StateDirectory(&self.backups()).read(backup_name(digest), LARGEST_FILE)?;
         let unusable = |why: &str| StateFileError::unusable(&self.backup_path(digest), why);
         let bytes = bytes.ok_or_else(|| unusable("there is no such file"))?;
         if sha256(&bytes) == digest { Ok(bytes) } else { Err(unusable("it is not what was backed up")) }

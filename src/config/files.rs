@@ -9,12 +9,10 @@ use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
+#[cfg(any(feature = "cli", feature = "store"))]
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt};
 #[cfg(feature = "cli")]
-use std::{
-    fs::DirBuilder,
-    io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-};
+use std::{io::Write, os::unix::fs::OpenOptionsExt};
 
 #[cfg(feature = "cli")]
 use rustix::fs::{FlockOperation, flock};
@@ -201,7 +199,10 @@ pub(super) enum StateFileFault {
     /// What is there cannot be used: somebody else may have written it, or it is damaged.
     Unusable,
     /// It could not be written.
-    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only commands write"))]
+    #[cfg_attr(
+        not(any(feature = "cli", feature = "store")),
+        expect(dead_code, reason = "only commands and a store write")
+    )]
     Unwritten,
 }
 
@@ -210,7 +211,7 @@ impl StateFileError {
         Self { path: path.to_owned(), why: why.into(), reason: StateFileFault::Unusable }
     }
 
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "store"))]
     fn unwritten(path: &Path, error: &io::Error) -> Self {
         Self { path: path.to_owned(), why: io_reason(error), reason: StateFileFault::Unwritten }
     }
@@ -224,7 +225,11 @@ impl StateDirectory<'_> {
     /// The bytes of a file; none if it or the directory is missing.
     ///
     /// Returns an error unless both belong to this user, who alone can write them.
-    pub(super) fn read(self, name: &str, largest: u64) -> Result<Option<Vec<u8>>, StateFileError> {
+    pub(super) fn read(
+        self,
+        name: impl AsRef<Path>,
+        largest: u64,
+    ) -> Result<Option<Vec<u8>>, StateFileError> {
         let unreadable = |path: &Path, error: &io::Error| StateFileError::unusable(path, io_reason(error));
         match self.0.symlink_metadata() {
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
@@ -233,7 +238,7 @@ impl StateDirectory<'_> {
             Err(error) => return Err(unreadable(self.0, &error)),
             Ok(_) => self.check()?,
         }
-        let path = self.0.join(name);
+        let path = self.0.join(name.as_ref());
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match open(&path, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -259,29 +264,30 @@ impl StateDirectory<'_> {
     }
 
     /// Checks that it belongs to this user, who alone can write to it.
-    fn check(self) -> Result<(), StateFileError> {
+    pub(super) fn check(self) -> Result<(), StateFileError> {
         let metadata = self.0.symlink_metadata();
         let metadata = metadata.map_err(|error| StateFileError::unusable(self.0, io_reason(&error)))?;
         let why = match () {
             () if metadata.is_symlink() => "it is a symbolic link",
             () if !metadata.is_dir() => "it is no directory",
             () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
-            () if metadata.mode() & 0o022 != 0 => "others may write to it",
+            () if metadata.mode() & 0o022 != 0 => "others may write to it; run `chmod go-w` on it",
             () => return Ok(()),
         };
         Err(StateFileError::unusable(self.0, why))
     }
-}
 
-#[cfg(feature = "cli")]
-impl StateDirectory<'_> {
     /// Makes it for this user alone, with those above it.
+    #[cfg(any(feature = "cli", feature = "store"))]
     pub(super) fn make(self) -> Result<(), StateFileError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(self.0);
         made.map_err(|error| StateFileError::unwritten(self.0, &error))?;
         self.check()
     }
+}
 
+#[cfg(feature = "cli")]
+impl StateDirectory<'_> {
     /// Makes it, and takes the lock of a file in it, which ends when the lock is dropped.
     pub(super) fn lock(self, name: &str) -> Result<File, StateFileError> {
         self.make()?;

@@ -4,11 +4,8 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs::{self, File},
-    io::{self, Read, Write},
-    os::unix::{
-        ffi::{OsStrExt, OsStringExt},
-        fs::MetadataExt,
-    },
+    io::{self, Write},
+    os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -19,16 +16,12 @@ use std::{
 };
 
 #[cfg(feature = "store")]
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, sync::mpsc::sync_channel, thread};
+use std::{sync::mpsc::sync_channel, thread};
 
-use rustix::{
-    fs::{Mode, OFlags, open},
-    io::Errno,
-    process::geteuid,
-};
+use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
-use super::{broken_hooks::RecordedHook, content::RulesVersion, trust::sha256};
+use super::{broken_hooks::RecordedHook, content::RulesVersion, files::StateDirectory, trust::sha256};
 use crate::model::io_reason;
 
 /// The version of the format.
@@ -135,9 +128,7 @@ impl LastGoodStore {
         Self::check(data)?;
         let directory = data.join(DIRECTORY);
         let fault = |why: String| LastGoodError { path: directory.clone(), why };
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-        made.map_err(|error| fault(io_reason(&error)))?;
-        check_directory(&directory).map_err(fault)?;
+        StateDirectory(&directory).make().map_err(|error| fault(error.why))?;
         let mut count = 0;
         for entry in fs::read_dir(&directory).map_err(|error| fault(io_reason(&error)))? {
             let path = entry.map_err(|error| fault(io_reason(&error)))?.path();
@@ -160,14 +151,15 @@ impl LastGoodStore {
             return Ok(());
         }
         let fault = |why: String| LastGoodError { path: former.clone(), why };
-        check_directory(&former).map_err(fault)?;
+        StateDirectory(&former).check().map_err(|error| fault(error.why))?;
         for entry in fs::read_dir(&former).map_err(|error| fault(io_reason(&error)))? {
             let path = entry.map_err(|error| fault(io_reason(&error)))?.path();
             if path.extension().is_none_or(|ending| ending != "json") {
                 continue;
             }
             let Some(name) = path.file_name() else { continue };
-            let Some(bytes) = read_private(&path).map_err(fault)? else { continue };
+            let read = StateDirectory(&former).read(name, LARGEST_RECORD);
+            let Some(bytes) = read.map_err(|error| fault(error.why))? else { continue };
             let own = self.directory.join(name);
             let is_new = own.symlink_metadata().is_err();
             replace(&own, &bytes, None).map_err(|error| fault(io_reason(&error)))?;
@@ -183,7 +175,7 @@ impl LastGoodStore {
         if path.symlink_metadata().is_err() {
             return Ok(());
         }
-        check_directory(&path).map_err(|why| LastGoodError { path, why })
+        StateDirectory(&path).check().map_err(|error| LastGoodError { path: error.path, why: error.why })
     }
 
     /// The store in a data directory, from which records are only read.
@@ -194,21 +186,18 @@ impl LastGoodStore {
 
     /// The file with the record of a workspace.
     pub(super) fn file_of(&self, root: &Path) -> PathBuf {
-        let digest = sha256(root.as_os_str().as_bytes());
-        self.directory.join(format!("{}.json", digest.get(..32).unwrap_or(&digest)))
+        self.directory.join(file_name_of(root))
     }
 
     /// The files of a workspace as they were when nothing was wrong with them; none if nothing is known.
     ///
     /// Returns why if the record cannot be used.
     pub(super) fn read(&self, root: &Path) -> Result<GoodFiles, String> {
-        if self.directory.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            return Ok(GoodFiles::new());
-        }
-        check_directory(&self.directory).map_err(|why| format!("its directory: {why}"))?;
-        match read_private(&self.file_of(root))? {
-            Some(bytes) => parse(&bytes, root),
-            None => Ok(GoodFiles::new()),
+        match StateDirectory(&self.directory).read(file_name_of(root), LARGEST_RECORD) {
+            Ok(Some(bytes)) => parse(&bytes, root),
+            Ok(None) => Ok(GoodFiles::new()),
+            Err(error) if error.path == self.directory => Err(format!("its directory: {}", error.why)),
+            Err(error) => Err(error.why),
         }
     }
 
@@ -242,6 +231,11 @@ impl LastGoodStore {
             None => Ok(()),
         }
     }
+}
+
+fn file_name_of(root: &Path) -> String {
+    let digest = sha256(root.as_os_str().as_bytes());
+    format!("{}.json", digest.get(..32).unwrap_or(&digest))
 }
 
 /// Removes what a daemon was writing when it was killed, and not what another one writes now.
@@ -287,44 +281,6 @@ fn replace(path: &Path, bytes: &[u8], syncing: Option<&SyncSender<File>>) -> io:
         fs::rename(&unfinished, path)
     };
     write().inspect_err(|_| drop(fs::remove_file(&unfinished)))
-}
-
-fn check_directory(directory: &Path) -> Result<(), String> {
-    let metadata = directory.symlink_metadata().map_err(|error| io_reason(&error))?;
-    let why = match () {
-        () if metadata.is_symlink() => "it is a symbolic link",
-        () if !metadata.is_dir() => "it is no directory",
-        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
-        () if metadata.mode() & 0o022 != 0 => "others may write to it; run `chmod go-w` on it",
-        () => return Ok(()),
-    };
-    Err(why.to_owned())
-}
-
-/// The bytes of a record that nobody else can have written, if there is one.
-fn read_private(path: &Path) -> Result<Option<Vec<u8>>, String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match open(path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err("it is a symbolic link".to_owned()),
-        Err(error) => return Err(io_reason(&error.into())),
-    };
-    let metadata = file.metadata().map_err(|error| io_reason(&error))?;
-    let why = match () {
-        () if !metadata.is_file() => Some("it is no regular file"),
-        () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
-        () if metadata.mode() & 0o077 != 0 => Some("others may read or write it"),
-        () if metadata.nlink() > 1 => Some("it has another name"),
-        () if metadata.len() > LARGEST_RECORD => Some("it is too large"),
-        () => None,
-    };
-    if let Some(why) = why {
-        return Err(why.to_owned());
-    }
-    let mut bytes = Vec::new();
-    file.take(LARGEST_RECORD).read_to_end(&mut bytes).map_err(|error| io_reason(&error))?;
-    Ok(Some(bytes))
 }
 
 /// The bytes of a record, and the files that cannot be in it.

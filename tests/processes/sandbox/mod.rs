@@ -285,6 +285,50 @@ async fn a_hook_gains_no_privileges_and_signals_nobody_outside() {
     }
 }
 
+/// Each attempt has no effect if it succeeds: what it changes stays as it is.
+#[tokio::test]
+async fn a_hook_reaches_no_other_process_by_system_calls() {
+    if !is_enforced().await || !Path::new(SYSTEM_PYTHON).exists() {
+        return;
+    }
+    let script = format!(
+        r#"import ctypes, os, platform, resource
+libc = ctypes.CDLL(None, use_errno=True)
+keyctl = 250 if platform.machine() == "x86_64" else 219
+other, core = {}, resource.RLIMIT_CORE
+def attempt(name, action):
+    try:
+        action()
+        print("broken:", name)
+    except OSError:
+        print("held")
+def call(result):
+    if result == -1:
+        raise OSError(ctypes.get_errno())
+    return result
+attempt("limit", lambda: resource.prlimit(other, core, resource.prlimit(other, core)))
+attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, other, os.getpriority(os.PRIO_PROCESS, other)))
+attempt("scheduler", lambda: os.sched_setscheduler(other, os.sched_getscheduler(other), os.sched_getparam(other)))
+attempt("key ring", lambda: call(libc.syscall(keyctl, 0, -4, 1)))
+attempt("memory", lambda: call(libc.shmctl(call(libc.shmget(0, 4096, 0o600)), 0, None)))
+# What concerns the hook itself stays possible.
+resource.setrlimit(core, (0, 0))
+os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1)
+"#,
+        std::process::id()
+    );
+    let run = |settings| async {
+        let attack = Attack::new(settings);
+        fs::write(attack.root().join("attack.py"), &script).unwrap();
+        attack.report(&format!("{SYSTEM_PYTHON} attack.py")).await
+    };
+    assert_held(&run(strict()).await, 5);
+    let report = run(unrestricted()).await;
+    for name in ["limit", "priority", "scheduler", "memory"] {
+        assert!(report.contains(&format!("broken: {name}")), "{report}");
+    }
+}
+
 #[tokio::test]
 async fn workers_and_spares_run_in_the_sandbox_too() {
     if !is_enforced().await {

@@ -1,6 +1,7 @@
 //! The launcher: restricts this process and then replaces it with the hook's program.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::OsString,
     fs::File,
@@ -24,7 +25,10 @@ use rustix::{
         set_no_new_privs,
     },
 };
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    apply_filter,
+};
 
 use super::{
     super::process::{Program, SpawnError},
@@ -43,7 +47,7 @@ const COMPLETE_FILES: ABI = ABI::V3;
 /// The newest Landlock that this program knows.
 const NEWEST: ABI = ABI::V9;
 
-/// The error of a system call that a sandbox without network refuses.
+/// The error of a system call that a sandbox refuses.
 const EACCES: u32 = 13;
 
 /// The privileges that root's hooks keep.
@@ -56,19 +60,44 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// The machines whose programs this one runs, as ELF numbers them.
+/// The machine whose programs a sandbox runs, as ELF numbers it.
 #[cfg(target_arch = "x86_64")]
-const MACHINES: [u16; 2] = [62, 3];
+const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
-const MACHINES: [u16; 2] = [183, 40];
+const MACHINE: u16 = 183;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const MACHINES: [u16; 1] = [243];
+const MACHINE: u16 = 243;
 
 /// The system calls that make sockets. `io_uring` makes them without `socket`.
 #[cfg(target_arch = "x86_64")]
-const SOCKET_CALLS: [i64; 3] = [41, 425, X32 + 41];
+const SOCKET_CALLS: [i64; 2] = [41, 425];
 #[cfg(not(target_arch = "x86_64"))]
 const SOCKET_CALLS: [i64; 2] = [198, 425];
+
+/// The system calls for what processes of a user share outside of all files: key rings, and the queues, semaphores and
+/// memory of System V.
+#[cfg(target_arch = "x86_64")]
+const SHARED_OBJECT_CALLS: [i64; 14] = [248, 249, 250, 29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71];
+#[cfg(not(target_arch = "x86_64"))]
+const SHARED_OBJECT_CALLS: [i64; 14] = [217, 218, 219, 194, 196, 195, 190, 193, 191, 192, 186, 189, 188, 187];
+
+/// `prlimit64`.
+#[cfg(target_arch = "x86_64")]
+const LIMIT_CALL: i64 = 302;
+#[cfg(not(target_arch = "x86_64"))]
+const LIMIT_CALL: i64 = 261;
+
+/// `sched_setparam`, `sched_setscheduler` and `sched_setattr`.
+#[cfg(target_arch = "x86_64")]
+const SCHEDULING_CALLS: [i64; 3] = [142, 144, 314];
+#[cfg(not(target_arch = "x86_64"))]
+const SCHEDULING_CALLS: [i64; 3] = [118, 119, 274];
+
+/// `setpriority` and `ioprio_set`, each with the value by which it concerns all processes of a user.
+#[cfg(target_arch = "x86_64")]
+const PRIORITY_CALLS: [(i64, u64); 2] = [(141, 2), (251, 3)];
+#[cfg(not(target_arch = "x86_64"))]
+const PRIORITY_CALLS: [(i64, u64); 2] = [(140, 2), (30, 3)];
 
 /// Marks the system calls of the x32 ABI, which some kernels have.
 #[cfg(target_arch = "x86_64")]
@@ -149,8 +178,7 @@ fn has_format(path: &Path) -> bool {
         return true;
     };
     let machine = u16::from_le_bytes([head[18], head[19]]);
-    head.starts_with(b"#!")
-        || (length == head.len() && head.starts_with(b"\x7fELF") && MACHINES.contains(&machine))
+    head.starts_with(b"#!") || (length == head.len() && head.starts_with(b"\x7fELF") && machine == MACHINE)
 }
 
 #[allow(clippy::disallowed_methods, reason = "this is the process that was started for the hook")]
@@ -171,10 +199,12 @@ fn restrict(request: &LaunchRequest) -> Result<(), String> {
     set_no_new_privs(true).map_err(|error| format!("privileges cannot be given up: {error}"))?;
     let unrestricted = |error: RulesetError| format!("this kernel cannot enforce the sandbox: {error}");
     restrict_access(sandbox, &request.root).map_err(unrestricted)?;
-    if sandbox.network == NetworkAccess::None {
-        refuse_sockets().map_err(|error| format!("this kernel cannot refuse sockets: {error}"))?;
-    }
     limit_resources(&sandbox.limits).map_err(|error| format!("a limit cannot be set: {error}"))?;
+    let is_needed = sandbox.require || sandbox.network == NetworkAccess::None;
+    match refuse_calls(sandbox) {
+        Err(error) if is_needed => return Err(format!("this kernel cannot refuse system calls: {error}")),
+        _ => {}
+    }
     drop_capabilities().map_err(|error| format!("privileges cannot be given up: {error}"))
 }
 
@@ -254,14 +284,45 @@ fn open(
     Ok((file, access))
 }
 
-/// Refuses to make sockets of any kind: also those that Landlock does not know, such as UDP and those of container
-/// engines. Pairs of connected sockets stay allowed.
-fn refuse_sockets() -> Result<(), seccompiler::Error> {
-    let rules = SOCKET_CALLS.into_iter().map(|call| (call, Vec::new())).collect();
+/// Refuses system calls that reach what Landlock does not restrict: limits and priorities of other processes; where files are
+/// restricted, what processes share outside of all files; without network, sockets of any kind, such as UDP and those of
+/// container engines. Pairs of connected sockets stay allowed.
+fn refuse_calls(sandbox: &Sandbox) -> Result<(), seccompiler::Error> {
+    // A process names itself by 0.
+    let is_other = |argument| condition(argument, SeccompCmpOp::Ne, 0);
+    let mut calls: Vec<(i64, Vec<SeccompRule>)> = Vec::new();
+    // Reading the limits of another process stays allowed.
+    let is_change = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    calls.push((LIMIT_CALL, vec![SeccompRule::new(vec![is_other(0)?, is_change])?]));
+    for call in SCHEDULING_CALLS {
+        calls.push((call, vec![SeccompRule::new(vec![is_other(0)?])?]));
+    }
+    for (call, of_user) in PRIORITY_CALLS {
+        let of_all = condition(0, SeccompCmpOp::Eq, of_user)?;
+        calls.push((call, vec![SeccompRule::new(vec![is_other(1)?])?, SeccompRule::new(vec![of_all])?]));
+    }
+    if sandbox.filesystem != FilesystemAccess::Any {
+        calls.extend(SHARED_OBJECT_CALLS.map(|call| (call, Vec::new())));
+    }
+    if sandbox.network == NetworkAccess::None {
+        calls.extend(SOCKET_CALLS.map(|call| (call, Vec::new())));
+    }
+    let mut rules: BTreeMap<_, _> = calls.into_iter().collect();
+    #[cfg(target_arch = "x86_64")]
+    rules.extend(rules.clone().into_iter().map(|(call, rules)| (call + X32, rules)));
     let architecture = env::consts::ARCH.try_into()?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EACCES), architecture)?;
     let program: BpfProgram = filter.try_into()?;
     apply_filter(&program)
+}
+
+/// A condition on an argument of 32 bits.
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
 fn limit_resources(limits: &ResourceLimits) -> Result<(), Errno> {

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
 
 use std::{
-    fs,
+    fs::{self, File},
     io::ErrorKind,
     os::unix::{
         fs::{PermissionsExt, chown},
@@ -39,10 +39,10 @@ handler:
     done
 "#;
 
-/// A daemon that runs as an ordinary user. Dropping it kills it.
+/// A daemon that runs as an ordinary user, and those that it has replaced. Dropping it ends them.
 struct Daemon {
     directory: TempDir,
-    child: Child,
+    children: Vec<Child>,
 }
 
 impl Daemon {
@@ -52,9 +52,19 @@ impl Daemon {
         fs::set_permissions(here, fs::Permissions::from_mode(0o700)).unwrap();
         write(&here.join("shop/.openharness/hooks/reader.yaml"), HOOK);
         // The other user may not reach the program in its directory.
-        let program = here.join("hookyard");
-        fs::copy(env!("CARGO_BIN_EXE_hookyard"), &program).unwrap();
-        let mut command = Command::new(&program);
+        fs::copy(env!("CARGO_BIN_EXE_hookyard"), here.join("hookyard")).unwrap();
+        if geteuid().is_root() {
+            give_away(here);
+        }
+        let mut daemon = Self { children: Vec::new(), directory };
+        daemon.spawn(flags);
+        daemon.wait_until_ready();
+        daemon
+    }
+
+    fn spawn(&mut self, flags: &[&str]) {
+        let here = self.directory.path();
+        let mut command = Command::new(here.join("hookyard"));
         command
             .arg("serve")
             .args(["--socket".as_ref(), here.join("s").as_os_str()])
@@ -67,9 +77,8 @@ impl Daemon {
             .env("HOOKYARD_SECRET_KEY", SECRET)
             .current_dir(here)
             .stdin(Stdio::null())
-            .stderr(fs::File::create(here.join("log")).unwrap());
+            .stderr(File::options().create(true).append(true).open(here.join("log")).unwrap());
         if geteuid().is_root() {
-            give_away(here);
             command.uid(OTHER).gid(OTHER);
         }
         let mut child = None;
@@ -78,11 +87,25 @@ impl Daemon {
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => false,
             Err(error) => panic!("{error}"),
         });
-        let daemon = Self { child: child.unwrap(), directory };
+        self.children.extend(child);
+    }
+
+    fn wait_until_ready(&self) {
         wait_until("the daemon is ready", || {
-            daemon.socket().exists() && daemon.connection().send(get("/readyz")).reply().status == 200
+            self.socket().exists() && self.connection().send(get("/readyz")).reply().status == 200
         });
-        daemon
+    }
+
+    /// Has another daemon take its place.
+    fn replace(&mut self) {
+        self.spawn(&["--replace"]);
+        let [former, successor] = &mut *self.children else { panic!("one daemon is to be replaced") };
+        wait_until("one of the daemons has ended", || {
+            former.try_wait().unwrap().is_some() || successor.try_wait().unwrap().is_some()
+        });
+        let log = fs::read_to_string(self.directory.path().join("log")).unwrap();
+        assert_eq!(successor.try_wait().unwrap(), None, "the new daemon did not take over: {log}");
+        self.wait_until_ready();
     }
 
     fn socket(&self) -> std::path::PathBuf {
@@ -107,9 +130,13 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Fails only if it has ended.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        drop(self.child.wait());
+        for child in &mut self.children {
+            // Once it is reaped, its id may be another's.
+            if matches!(child.try_wait(), Ok(None)) {
+                let _ = kill_process(Pid::from_child(child), Signal::TERM);
+                drop(child.wait());
+            }
+        }
     }
 }
 
@@ -123,6 +150,13 @@ fn give_away(path: &Path) {
     }
 }
 
+fn assert_hidden(daemon: &Daemon) {
+    for file in ["environ", "mem", "maps"] {
+        let (code, content) = daemon.read_by_hook(file);
+        assert!(code != "0" && content.is_empty(), "{file}: exit {code}, {} bytes", content.len());
+    }
+}
+
 fn has_secret(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(bytes).contains(SECRET)
 }
@@ -130,10 +164,7 @@ fn has_secret(bytes: &[u8]) -> bool {
 #[test]
 fn a_hook_cannot_read_the_environment_and_the_memory_of_the_daemon() {
     let daemon = Daemon::start(&[]);
-    for file in ["environ", "mem", "maps"] {
-        let (code, content) = daemon.read_by_hook(file);
-        assert!(code != "0" && content.is_empty(), "{file}: exit {code}, {} bytes", content.len());
-    }
+    assert_hidden(&daemon);
     let metrics = daemon.connection().send(get("/metrics")).reply();
     let text = String::from_utf8_lossy(&metrics.body).into_owned();
     for metric in ["process_open_fds ", "process_resident_memory_bytes ", "process_cpu_seconds_total "] {
@@ -142,6 +173,13 @@ fn a_hook_cannot_read_the_environment_and_the_memory_of_the_daemon() {
             "the daemon reads its own files: {metric}"
         );
     }
+}
+
+#[test]
+fn a_daemon_that_has_replaced_another_one_is_hidden_too() {
+    let mut daemon = Daemon::start(&[]);
+    daemon.replace();
+    assert_hidden(&daemon);
 }
 
 #[test]

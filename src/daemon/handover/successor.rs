@@ -30,7 +30,7 @@ use crate::{
         handed_over::{AssignedListeners, HandedOverError, ListenerOwner, ListenerRole, StdListener},
         start_error::ReplaceError,
     },
-    handler::command::{AdoptedHooks, GroupLedger, LedgerError},
+    handler::command::{AdoptedHooks, GroupLedger, LedgerError, ReadableEnvironment},
     model::WorkspaceId,
     run::Courier,
     store::StoredRun,
@@ -93,7 +93,10 @@ impl Replacement {
         };
         let daemon = getsockopt(&daemon, PeerCredentials).map_err(io::Error::from)?.pid();
         let process = process_descriptor(daemon)?;
-        let answer = match client.send("POST", "/v1/handover", Some(body.as_bytes())) {
+        let readable = ReadableEnvironment::begin();
+        let sent = client.send("POST", "/v1/handover", Some(body.as_bytes()));
+        drop(readable);
+        let answer = match sent {
             Err(ClientError::Down { .. }) => return Ok(None),
             answer => answer.map_err(ReplaceError::Refused)?,
         };

@@ -8,7 +8,7 @@
 use std::{fs, io, path::PathBuf, process::id};
 
 use parking_lot::RwLock;
-use rustix::process::Pid;
+use rustix::process::{DumpableBehavior, Pid, dumpable_behavior, set_dumpable_behavior};
 
 #[cfg(feature = "cli")]
 use super::cgroup;
@@ -179,6 +179,31 @@ fn has_mark(pid: i32) -> io::Result<bool> {
         rest.is_some_and(|rest| rest.starts_with(b"="))
     };
     Ok(environment.split(|byte| *byte == 0).any(is_mark))
+}
+
+/// RAII guard: processes of the same user can read the environment of this one, which otherwise may hide it. A daemon
+/// looks for the mark of hooks in that of who asks it for control.
+#[derive(Debug)]
+pub(crate) struct ReadableEnvironment {
+    before: Option<DumpableBehavior>,
+}
+
+impl ReadableEnvironment {
+    pub(crate) fn begin() -> Self {
+        let before = dumpable_behavior().ok();
+        // If it fails, the daemon refuses.
+        set_dumpable_behavior(DumpableBehavior::Dumpable).ok();
+        Self { before }
+    }
+}
+
+impl Drop for ReadableEnvironment {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // It is one of the two that can be set.
+            set_dumpable_behavior(before).ok();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) use ledger::LockedLedger;
 pub(crate) use ledger::mark_of_environment;
 pub use ledger::{GroupLedger, LedgerError, Reaped};
 #[cfg(feature = "daemon")]
-pub(crate) use lineage::{AdoptedHooks, Lineage, is_own_mark, lineage};
+pub(crate) use lineage::{AdoptedHooks, Lineage, ReadableEnvironment, is_own_mark, lineage};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use reap::Adoption;
 pub use reap::unreaped;

@@ -197,6 +197,7 @@ fn send_everything(daemon: &Daemon, clone: &Clone) {
             ("/v1/events/claude", &native),
             ("/v1/events/codebuddy", &native),
             ("/v1/events/codex", &native),
+            ("/v1/events/qwen", &native),
         ];
         for (path, body) in requests {
             daemon.send("POST", path, Some(body));
@@ -265,7 +266,12 @@ fn no_command_runs_or_connects_anything_of_it() {
     // Its own settings would switch off its hooks too, and so prove nothing.
     fs::remove_file(clone.root().join(".openharness/settings.yaml")).unwrap();
     let listed = clone.run(&["list", "--json"], "");
-    for hook in ["oneshot", "codex.project.PreToolUse", "claude.project.evil_market.PreToolUse"] {
+    for hook in [
+        "oneshot",
+        "codex.project.PreToolUse",
+        "qwen.project.PreToolUse",
+        "claude.project.evil_market.PreToolUse",
+    ] {
         assert!(String::from_utf8_lossy(&listed.stdout).contains(hook), "{hook}: {listed:?}");
     }
     for command in COMMANDS {

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs::File,
     io,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
@@ -63,9 +64,17 @@ impl WorkspaceFiles {
     ///
     /// Returns a diagnostic if it is not one, or cannot be read.
     pub(super) fn read(&self, path: PathBuf, last: LastLink) -> Result<FileBytes, Box<Diagnostic>> {
+        let file = self.file(&path, last);
+        files::with_bytes(path, file)
+    }
+
+    /// Opens a regular file by its path, which begins with that of the workspace.
+    ///
+    /// Returns what to say after its name if it is not one, or cannot be opened.
+    pub(super) fn file(&self, path: &Path, last: LastLink) -> Result<File, String> {
         let relative = path.strip_prefix(self.root()).map_err(|_| OpenError::Outside);
         let file = relative.and_then(|relative| self.opened()?.file(relative, last));
-        files::with_bytes(path, file.map_err(|error| why_no_file(&error, last)))
+        file.map_err(|error| why_no_file(&error, last))
     }
 
     /// The bytes of a regular file by its path relative to the workspace.

@@ -1,15 +1,12 @@
 //! What `trust` shows of each hook: its definition, its files, what it gets, what it reaches, and what has changed.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
-use super::super::{escape, paths::open_input, screen::Screen, table::Page, wrap};
+use super::super::{escape, screen::Screen, table::Page, wrap};
 use crate::{
     config::{ReviewedHook, TrustRecord, TrustReview},
     model::TrustState,
 };
-
-/// The most bytes of a file that are compared, from its beginning.
-const MOST_SHOWN: u64 = 1 << 20;
 
 /// The most lines of a difference that are shown for one file.
 const MOST_LINES: usize = 200;
@@ -21,7 +18,7 @@ pub(super) fn page(review: &TrustReview, root: &Path, screen: &Screen) -> String
         page.line("\nno hook of this workspace needs trust");
     }
     for hook in &review.hooks {
-        show(review, hook, root, &mut page, screen);
+        show(review, hook, &mut page, screen);
     }
     if !review.hooks.is_empty() {
         page.line(&format!("\ndigest {}", review.digest()));
@@ -29,7 +26,7 @@ pub(super) fn page(review: &TrustReview, root: &Path, screen: &Screen) -> String
     page.into_text()
 }
 
-fn show(review: &TrustReview, hook: &ReviewedHook, root: &Path, page: &mut Page, screen: &Screen) {
+fn show(review: &TrustReview, hook: &ReviewedHook, page: &mut Page, screen: &Screen) {
     let name = screen.out.paint.bold(&escape::line(&hook.name));
     page.line(&format!("\n{name}  {}", hook.state()));
     match (&hook.before, &hook.now) {
@@ -39,7 +36,7 @@ fn show(review: &TrustReview, hook: &ReviewedHook, root: &Path, page: &mut Page,
         (Some(before), Some(Ok(now))) => {
             facts(now, page, screen);
             if hook.state() == TrustState::Modified {
-                changes(review, before, now, root, page);
+                changes(review, before, now, page);
             }
         }
         (None, Some(Ok(now))) => {
@@ -79,7 +76,7 @@ fn facts(record: &TrustRecord, page: &mut Page, screen: &Screen) {
 }
 
 /// What is different from what was agreed to.
-fn changes(review: &TrustReview, before: &TrustRecord, now: &TrustRecord, root: &Path, page: &mut Page) {
+fn changes(review: &TrustReview, before: &TrustRecord, now: &TrustRecord, page: &mut Page) {
     for change in before.changes(now) {
         page.line(&format!("  changed: {}", escape::line(&change)));
     }
@@ -90,14 +87,14 @@ fn changes(review: &TrustReview, before: &TrustRecord, now: &TrustRecord, root: 
             continue;
         }
         let former = review.former_text(before, &file.path).unwrap_or_default();
-        let mut current = Vec::new();
-        // What cannot be read by now has no lines to show.
-        drop(
-            open_input(&root.join(&file.path))
-                .and_then(|file| file.take(MOST_SHOWN).read_to_end(&mut current)),
-        );
-        let current = String::from_utf8_lossy(&current);
-        difference(&file.path, &former, &current, page);
+        match TrustReview::current_text(now, file) {
+            Some(current) => difference(&file.path, &former, &current, page),
+            // What is there by now is not what would be agreed to.
+            None => page.line(&format!(
+                "  {} has changed while it was read; do not agree, and run `hookyard trust` again",
+                escape::line(&file.path)
+            )),
+        }
     }
 }
 

@@ -8,10 +8,14 @@ use std::{
 };
 
 use super::{
-    super::files::{self, StateDirectory, SymlinkPolicy},
-    record::{TrustRecord, sha256},
+    super::{
+        files::{self, StateDirectory, SymlinkPolicy},
+        workspace_files::WorkspaceFiles,
+    },
+    record::{TreeFile, TrustRecord, sha256},
     store::{TrustError, TrustStore, verify_copy},
 };
+use crate::root_dir::LastLink;
 
 /// The largest file that is copied, in bytes.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -32,13 +36,10 @@ pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), Trust
     remove(&new).map_err(fault)?;
     StateDirectory(&new).make()?;
     for file in record.tree.iter() {
-        let source = Path::new(&record.root).join(&file.path);
-        let bytes =
-            read(&source).map_err(|why| TrustError::new(&source, why, "run `hookyard trust` again"))?;
-        if sha256(&bytes) != file.sha256 {
-            let why = "the file has changed since it was shown";
-            return Err(TrustError::new(&source, why, "run `hookyard trust` again"));
-        }
+        let bytes = current(record, file).map_err(|why| {
+            let source = Path::new(&record.root).join(&file.path);
+            TrustError::new(&source, why, "run `hookyard trust` again")
+        })?;
         write(&new.join(&file.path), &bytes, file.executable).map_err(fault)?;
     }
     seal(&new).map_err(fault)?;
@@ -47,9 +48,25 @@ pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), Trust
     fs::rename(&new, &target).map_err(fault)
 }
 
+/// The bytes of a file of the workspace, as the record says.
+///
+/// Returns why there are none, as when the file is another one by now.
+pub(super) fn current(record: &TrustRecord, file: &TreeFile) -> Result<Vec<u8>, String> {
+    let root = Path::new(&record.root);
+    let workspace = WorkspaceFiles::open(root).map_err(files::unreadable)?;
+    let opened = workspace.file(&root.join(&file.path), LastLink::Followed)?;
+    let bytes = files::read_open(opened, LARGEST_FILE)?;
+    if sha256(&bytes) == *file.sha256 {
+        Ok(bytes)
+    } else {
+        Err("the file has changed since it was shown".to_owned())
+    }
+}
+
 /// The text of a file in the copy of a record, to be compared with what is there now.
 pub(super) fn text(store: &TrustStore, record: &TrustRecord, path: &str) -> Option<String> {
-    String::from_utf8(read(&store.copy_of(record).join(path)).ok()?).ok()
+    let copied = files::open_regular(&store.copy_of(record).join(path), SymlinkPolicy::Refused).ok()?;
+    String::from_utf8(files::read_open(copied, LARGEST_FILE).ok()?).ok()
 }
 
 /// Removes the copies that no record needs any more.
@@ -61,11 +78,6 @@ pub(super) fn remove_unused(store: &TrustStore, records: &[TrustRecord]) {
             remove(&entry.path()).ok();
         }
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let real = path.canonicalize().map_err(files::unreadable)?;
-    files::read_open(files::open_regular(&real, SymlinkPolicy::Refused)?, LARGEST_FILE)
 }
 
 fn write(path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {

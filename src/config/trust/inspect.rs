@@ -14,9 +14,9 @@ use super::{
     super::files::DefinitionFiles,
     coverage::{self, Coverage},
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
-    scripts::{ScriptCaller, ScriptFollower, first_line, script_text},
+    scripts::{ScriptCaller, ScriptFollower, first_line, script_text, word_path},
     shell_words::{WordLookup, WordPath, quoted, shell_line},
-    tree::{RunPlace, TreeReader, word_path},
+    tree::{RunPlace, TreeReader},
 };
 use crate::model::{
     CommandHandler, CommandLine, DialectName, Draft, Event, Handler, Hook, RunId, SecretReference, SessionId,
@@ -321,11 +321,11 @@ impl WordLookup for Inspector<'_> {
     }
 
     fn first_line(&self, file: &Path) -> Option<String> {
-        first_line(file)
+        first_line(&self.trees, file)
     }
 
     fn text(&self, file: &Path) -> Option<String> {
-        script_text(file)
+        script_text(&self.trees, file)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     super::{LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, load::read_workspace},
     copy_writer,
     inspect::Inspector,
-    record::{TrustRecord, sha256},
+    record::{TreeFile, TrustRecord, sha256},
     store::{Environment, TrustError, TrustStore, is_replaced, store_for},
 };
 use crate::model::{DialectName, Scope, TrustState};
@@ -123,6 +123,12 @@ impl TrustReview {
     /// The text of a file as it was agreed to.
     pub(crate) fn former_text(&self, record: &TrustRecord, path: &str) -> Option<String> {
         copy_writer::text(&self.store, record, path)
+    }
+
+    /// The text of a file as it would be agreed to; none if it has changed meanwhile.
+    pub(crate) fn current_text(record: &TrustRecord, file: &TreeFile) -> Option<String> {
+        let bytes = copy_writer::current(record, file).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

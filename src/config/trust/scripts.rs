@@ -1,16 +1,17 @@
-//! The files that scripts name and import, as far as their texts show.
+//! The files that commands and scripts name and import, as far as their texts show.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Read,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
-    super::files::{self, SymlinkPolicy},
+    super::files,
     record::TreeFile,
-    tree::{RunPlace, TreeReader, inside},
+    shell_words::WordPath,
+    tree::{RunPlace, TreeReader},
 };
 
 /// The largest script whose text is searched for what it imports, in bytes.
@@ -21,6 +22,13 @@ const LONGEST_LINE: u64 = 4096;
 
 /// How many files beside a script are followed.
 const MOST_FOLLOWED: usize = 256;
+
+/// Where the programs of a system are.
+const SYSTEM_DIRECTORIES: [&str; 9] =
+    ["/bin", "/sbin", "/usr", "/lib", "/lib64", "/opt", "/nix", "/etc/alternatives", "/run/current-system"];
+
+/// Devices that say nothing about what runs.
+const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout", "/dev/tty"];
 
 /// Modules that Node.js has itself, written without `node:`.
 const NODE_MODULES: [&str; 32] = [
@@ -158,7 +166,7 @@ impl<'a> ScriptFollower<'a> {
     /// Adds a file that is run, whose directory is in the tree or has been followed.
     pub(super) fn add_script(&mut self, script: PathBuf, caller: ScriptCaller) -> Result<(), String> {
         self.add(self.trees.file(&script)?);
-        if caller == ScriptCaller::Python || is_python(&script) {
+        if caller == ScriptCaller::Python || is_python(self.trees, &script) {
             self.python.insert(script.clone());
         }
         self.followed.insert(script);
@@ -195,7 +203,7 @@ impl<'a> ScriptFollower<'a> {
         }
         self.add(self.trees.file(script)?);
         let Some(directory) = script.parent() else { return Ok(()) };
-        if caller == ScriptCaller::Python || is_python(script) {
+        if caller == ScriptCaller::Python || is_python(self.trees, script) {
             self.python.insert(script.to_owned());
             if self.place == RunPlace::Workspace {
                 for file in self.trees.importable(directory)? {
@@ -203,7 +211,7 @@ impl<'a> ScriptFollower<'a> {
                 }
             }
         }
-        let Some(text) = script_text(script) else { return Ok(()) };
+        let Some(text) = script_text(self.trees, script) else { return Ok(()) };
         let caller = ScriptCaller::of(&text);
         if self.place == RunPlace::Workspace {
             // A file that appears under one of the names counts too.
@@ -250,7 +258,7 @@ impl<'a> ScriptFollower<'a> {
             if !is_python && !may_import(script) {
                 continue;
             }
-            let Some(text) = script_text(script) else { continue };
+            let Some(text) = script_text(self.trees, script) else { continue };
             let shown = script.strip_prefix(root).unwrap_or(script).to_string_lossy();
             let directory = script.parent().unwrap_or(root);
             let exists = |import: &str| {
@@ -271,9 +279,9 @@ fn may_import(script: &Path) -> bool {
 }
 
 /// Whether a script says by its name or its first line that Python runs it.
-fn is_python(script: &Path) -> bool {
+fn is_python(trees: &TreeReader<'_>, script: &Path) -> bool {
     script.extension().is_some_and(|end| end == "py")
-        || first_line(script).is_some_and(|line| line.starts_with("#!") && line.contains("python"))
+        || first_line(trees, script).is_some_and(|line| line.starts_with("#!") && line.contains("python"))
 }
 
 /// The texts of a script that could name files, also after a directory that is known only when it runs:
@@ -292,20 +300,79 @@ fn is_module(path: &Path) -> bool {
 }
 
 /// The first line of a file, as far as a kernel may read it. What is not UTF-8 in it is replaced.
-pub(super) fn first_line(path: &Path) -> Option<String> {
-    let file = files::open_regular(&path.canonicalize().ok()?, SymlinkPolicy::Refused).ok()?;
+pub(super) fn first_line(trees: &TreeReader<'_>, path: &Path) -> Option<String> {
+    let file = trees.open(path).ok()?;
     let mut start = Vec::new();
     file.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
     start.split(|byte| *byte == b'\n').next().map(|line| String::from_utf8_lossy(line).into_owned())
 }
 
 /// The text of a script that is not too large.
-pub(super) fn script_text(path: &Path) -> Option<String> {
-    String::from_utf8(read(&path.canonicalize().ok()?, LARGEST_SCRIPT).ok()?).ok()
+pub(super) fn script_text(trees: &TreeReader<'_>, path: &Path) -> Option<String> {
+    let file = trees.open(path).ok()?;
+    String::from_utf8(files::read_open(file, LARGEST_SCRIPT).ok()?).ok()
 }
 
-fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    files::read_open(files::open_regular(path, SymlinkPolicy::Refused)?, largest)
+/// Where a word of a command leads from a directory of the workspace.
+pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
+    const DYNAMIC: [&str; 2] = ["/proc", "/dev"];
+    if text.is_empty() || text.contains('\0') {
+        return WordPath::Absent;
+    }
+    let joined = from.join(text);
+    let plain = without_dots(from, text);
+    if DYNAMIC.iter().any(|directory| joined.starts_with(directory) || plain.starts_with(directory)) {
+        let is_stream = HARMLESS_DEVICES.iter().any(|device| joined.as_os_str() == *device);
+        let why = "is known only when it runs";
+        return if is_stream { WordPath::System } else { WordPath::Elsewhere { why } };
+    }
+    // As the kernel follows it: a `..` after a link leads elsewhere than the text says.
+    let Ok(real) = joined.canonicalize() else { return WordPath::Absent };
+    if !plain.starts_with(root) {
+        let is_of_system =
+            |path: &Path| SYSTEM_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
+        return match () {
+            () if real.starts_with(root) => {
+                WordPath::Elsewhere { why: "leads into the workspace from outside" }
+            }
+            () if is_of_system(&plain) && is_of_system(&real) => WordPath::System,
+            () => WordPath::Elsewhere { why: "is outside the workspace" },
+        };
+    }
+    match () {
+        // Without `..`, both are the same.
+        () if text.contains("..") && plain.canonicalize().ok().as_deref() != Some(&*real) => {
+            WordPath::Elsewhere { why: "has `..` after a link" }
+        }
+        () if real.is_file() && !real.starts_with(root) => WordPath::LinksOut { target: real },
+        () if !real.starts_with(root) => {
+            WordPath::Elsewhere { why: "is a link that leads outside the workspace" }
+        }
+        () if real.is_file() => WordPath::File(plain),
+        () if real.is_dir() => WordPath::Directory,
+        () => WordPath::Elsewhere { why: "is no regular file" },
+    }
+}
+
+fn without_dots(from: &Path, text: &str) -> PathBuf {
+    inside(Path::new("/"), from, text).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// A path without `.` and `..`, if it stays below the root.
+fn inside(root: &Path, from: &Path, text: &str) -> Option<PathBuf> {
+    let mut path = from.to_path_buf();
+    for component in Path::new(text).components() {
+        match component {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::RootDir => path = PathBuf::from("/"),
+            Component::Prefix(_) => return None,
+        }
+    }
+    (path.starts_with(root) && path != root).then_some(path)
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ use super::{
         Settings,
         account::home_directory,
         files::{
-            ReplacedDirectory, StateDirectory, StateFileError, StateFileFault, is_inside, replaced_directory,
+            ReplacedDirectory, StateDirectory, StateFileError, StateFileFault, SymlinkPolicy, is_inside,
+            open_regular, replaced_directory,
         },
         workspace_options::TrustPolicy,
     },
@@ -318,7 +319,8 @@ pub(super) fn verify_copy(copy: &Path, tree: &[TreeFile]) -> Result<(), String> 
             && metadata.uid() == geteuid().as_raw()
             && metadata.mode() & 0o022 == 0
             && (metadata.mode() & 0o111 != 0) == file.executable;
-        if !is_private || *digest_of(&path, &metadata)? != *file.sha256 {
+        let open = || open_regular(&path, SymlinkPolicy::Refused);
+        if !is_private || *digest_of(&metadata, open)? != *file.sha256 {
             return Err(format!("`{shown}` was changed in its private copy"));
         }
     }

@@ -3,10 +3,10 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs::{FileType, Metadata},
+    fs::{File, FileType, Metadata},
     io,
     os::unix::fs::MetadataExt,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::{Arc, LazyLock},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -14,10 +14,13 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    super::files::{self, SymlinkPolicy},
+    super::{
+        files,
+        workspace_files::{WorkspaceFiles, each_name},
+    },
     record::{TreeFile, sha256},
-    shell_words::WordPath,
 };
+use crate::root_dir::LastLink;
 
 /// How many files the tree of a hook may have.
 const MOST_FILES: usize = 4096;
@@ -40,13 +43,6 @@ const UNREAD_DIRECTORIES: [&str; 8] =
 
 /// The ends of names of files that hooks write.
 const UNREAD_ENDS: [&str; 6] = [".log", ".pid", ".lock", ".pyc", ".tmp", "~"];
-
-/// Where the programs of a system are.
-const SYSTEM_DIRECTORIES: [&str; 9] =
-    ["/bin", "/sbin", "/usr", "/lib", "/lib64", "/opt", "/nix", "/etc/alternatives", "/run/current-system"];
-
-/// Devices that say nothing about what runs.
-const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout", "/dev/tty"];
 
 /// The ends of names of files with code.
 const CODE_ENDS: [&str; 18] = [
@@ -95,9 +91,10 @@ pub(super) struct FileVersion {
 /// Digests of files by their versions.
 static DIGESTS: LazyLock<Mutex<HashMap<FileVersion, Arc<str>>>> = LazyLock::new(Mutex::default);
 
-/// Reads the files below a workspace.
+/// Reads the files below a workspace. No link leads outside, also if it is put there while they are read.
 pub(super) struct TreeReader<'a> {
     root: &'a Path,
+    files: WorkspaceFiles,
     directories: RefCell<HashMap<(PathBuf, RunPlace), FilesOrWhy>>,
     /// The files that were read.
     read: RefCell<BTreeSet<PathBuf>>,
@@ -107,7 +104,13 @@ pub(super) struct TreeReader<'a> {
 
 impl<'a> TreeReader<'a> {
     pub(super) fn new(root: &'a Path) -> Self {
-        Self { root, directories: RefCell::default(), read: RefCell::default(), versions: RefCell::default() }
+        Self {
+            root,
+            files: WorkspaceFiles::open(root).unwrap_or_else(|_| WorkspaceFiles::none(root)),
+            directories: RefCell::default(),
+            read: RefCell::default(),
+            versions: RefCell::default(),
+        }
     }
 
     pub(super) fn root(&self) -> &'a Path {
@@ -133,17 +136,19 @@ impl<'a> TreeReader<'a> {
         }
     }
 
+    /// Opens a file of the workspace.
+    pub(super) fn open(&self, path: &Path) -> Result<File, String> {
+        self.files.file(path, LastLink::Followed)
+    }
+
     /// One file of the workspace.
     pub(super) fn file(&self, path: &Path) -> Result<TreeFile, String> {
         let shown = self.relative(path)?;
-        let real = path.canonicalize().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
-        if !real.starts_with(self.root) {
-            return Err(format!("`{shown}` is a link that leads outside the workspace"));
-        }
-        let metadata = real.metadata().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
+        let file = self.open(path).map_err(|why| format!("`{shown}` {why}"))?;
+        let metadata = file.metadata().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
         self.read.borrow_mut().insert(path.to_owned());
         self.versions.borrow_mut().entry(path.to_owned()).or_insert_with(|| FileVersion::of(&metadata));
-        let sha256 = digest_of(&real, &metadata).map_err(|why| format!("`{shown}` {why}"))?;
+        let sha256 = digest_of(&metadata, || Ok(file)).map_err(|why| format!("`{shown}` {why}"))?;
         Ok(TreeFile { path: shown, executable: metadata.mode() & 0o111 != 0, sha256: sha256.to_string() })
     }
 
@@ -171,15 +176,27 @@ impl<'a> TreeReader<'a> {
         }
         walk.above.push(directory.canonicalize().map_err(unreadable)?);
         self.note_directory(directory);
-        for entry in directory.read_dir().map_err(unreadable)? {
-            let entry = entry.map_err(unreadable)?;
-            self.entry(&entry.path(), entry.file_type().map_err(unreadable)?, walk)?;
+        for path in self.entries(directory)? {
+            let kind = path.symlink_metadata().map_err(unreadable)?.file_type();
+            self.entry(&path, kind, walk)?;
             if walk.found.len() > MOST_FILES {
                 return Err(format!("there are more than {MOST_FILES} files"));
             }
         }
         walk.above.pop();
         Ok(())
+    }
+
+    /// The paths in a directory of the workspace.
+    fn entries(&self, directory: &Path) -> Result<Vec<PathBuf>, String> {
+        let shown = self.relative(directory)?;
+        let relative = directory.strip_prefix(self.root).unwrap_or(directory);
+        let opened = self.files.directory(relative).transpose().unwrap_or(Err("does not exist".to_owned()));
+        let mut found = Vec::new();
+        opened
+            .and_then(|opened| each_name(opened, |name| found.push(directory.join(name))))
+            .map_err(|why| format!("`{shown}` {why}"))?;
+        Ok(found)
     }
 
     /// Takes in an entry of a directory, also through links: an interpreter follows them. What a private copy lacks
@@ -216,12 +233,9 @@ impl<'a> TreeReader<'a> {
     /// The files in the directory of a script that its interpreter may import although no script names them: a module
     /// there takes the place of one of the system.
     pub(super) fn importable(&self, directory: &Path) -> Result<Vec<TreeFile>, String> {
-        let shown = self.relative(directory)?;
-        let unreadable = |error: io::Error| format!("`{shown}` {}", files::unreadable(error));
         let mut found = Vec::new();
         self.note_directory(directory);
-        for entry in directory.read_dir().map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
+        for path in self.entries(directory)? {
             let is_package = || path.ends_with("__pycache__") || has_init(&path);
             if path.is_dir() && is_package() {
                 found.extend(self.directory(&path, RunPlace::Workspace)?.iter().cloned());
@@ -281,13 +295,16 @@ fn has_init(directory: &Path) -> bool {
     entries.any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with("__init__.")))
 }
 
-/// The digest of a file, from memory if it has not changed.
-pub(super) fn digest_of(path: &Path, metadata: &Metadata) -> Result<Arc<str>, String> {
+/// The digest of a file, from memory if it has not changed. Otherwise it is opened and read.
+pub(super) fn digest_of(
+    metadata: &Metadata,
+    open: impl FnOnce() -> Result<File, String>,
+) -> Result<Arc<str>, String> {
     let version = FileVersion::of(metadata);
     if let Some(known) = DIGESTS.lock().get(&version) {
         return Ok(Arc::clone(known));
     }
-    let file = files::open_regular(path, SymlinkPolicy::Refused)?;
+    let file = open()?;
     let opened = file.metadata().map_err(files::unreadable)?;
     let digest: Arc<str> = sha256(&files::read_open(file, LARGEST_FILE)?).into();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -323,66 +340,4 @@ impl FileVersion {
 /// The version of the file or directory that a path leads to, also through links.
 pub(super) fn version_at(path: &Path) -> Option<FileVersion> {
     path.metadata().ok().map(|metadata| FileVersion::of(&metadata))
-}
-
-/// Where a word of a command leads from a directory of the workspace.
-pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
-    const DYNAMIC: [&str; 2] = ["/proc", "/dev"];
-    if text.is_empty() || text.contains('\0') {
-        return WordPath::Absent;
-    }
-    let joined = from.join(text);
-    let plain = without_dots(from, text);
-    if DYNAMIC.iter().any(|directory| joined.starts_with(directory) || plain.starts_with(directory)) {
-        let is_stream = HARMLESS_DEVICES.iter().any(|device| joined.as_os_str() == *device);
-        let why = "is known only when it runs";
-        return if is_stream { WordPath::System } else { WordPath::Elsewhere { why } };
-    }
-    // As the kernel follows it: a `..` after a link leads elsewhere than the text says.
-    let Ok(real) = joined.canonicalize() else { return WordPath::Absent };
-    if !plain.starts_with(root) {
-        let is_of_system =
-            |path: &Path| SYSTEM_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
-        return match () {
-            () if real.starts_with(root) => {
-                WordPath::Elsewhere { why: "leads into the workspace from outside" }
-            }
-            () if is_of_system(&plain) && is_of_system(&real) => WordPath::System,
-            () => WordPath::Elsewhere { why: "is outside the workspace" },
-        };
-    }
-    match () {
-        // Without `..`, both are the same.
-        () if text.contains("..") && plain.canonicalize().ok().as_deref() != Some(&*real) => {
-            WordPath::Elsewhere { why: "has `..` after a link" }
-        }
-        () if real.is_file() && !real.starts_with(root) => WordPath::LinksOut { target: real },
-        () if !real.starts_with(root) => {
-            WordPath::Elsewhere { why: "is a link that leads outside the workspace" }
-        }
-        () if real.is_file() => WordPath::File(plain),
-        () if real.is_dir() => WordPath::Directory,
-        () => WordPath::Elsewhere { why: "is no regular file" },
-    }
-}
-
-fn without_dots(from: &Path, text: &str) -> PathBuf {
-    inside(Path::new("/"), from, text).unwrap_or_else(|| PathBuf::from("/"))
-}
-
-/// A path without `.` and `..`, if it stays below the root.
-pub(super) fn inside(root: &Path, from: &Path, text: &str) -> Option<PathBuf> {
-    let mut path = from.to_path_buf();
-    for component in Path::new(text).components() {
-        match component {
-            Component::Normal(name) => path.push(name),
-            Component::CurDir => {}
-            Component::ParentDir => {
-                path.pop();
-            }
-            Component::RootDir => path = PathBuf::from("/"),
-            Component::Prefix(_) => return None,
-        }
-    }
-    (path.starts_with(root) && path != root).then_some(path)
 }

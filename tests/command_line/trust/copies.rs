@@ -1,5 +1,13 @@
 //! What runs: the files that were agreed to, from a private copy, and what becomes of guards that are modified or gone.
 
+use std::{
+    os::unix::fs::symlink,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use super::*;
 
 #[test]
@@ -20,6 +28,46 @@ fn what_was_agreed_to_runs_from_a_private_copy() {
     let ran = fs::read_to_string(place.path("shop/ran")).unwrap();
     assert!(Path::new(ran.trim()).starts_with(place.path("home/.local/state/hookyard/trees")), "{ran}");
     assert_eq!(place.run(&["trust"]).code, 0);
+}
+
+/// A file outside that was read once would be in the private copy, where a sandbox lets hooks read it.
+#[test]
+fn no_file_outside_is_agreed_to_while_a_link_is_swapped_in() {
+    const OUTSIDE: &str = "echo what is outside\n";
+    let place = Place::new();
+    let digest = || place.json(&["trust", "--json"])["digest"].as_str().unwrap().to_owned();
+    let guard = "shop/.openharness/hooks/scripts/guard.sh";
+    let inside = digest();
+    place.write(guard, OUTSIDE);
+    let outside = digest();
+    place.write(guard, SCRIPT);
+    place.write("outside/guard.sh", OUTSIDE);
+    place.write(
+        "outside/lib.sh",
+        &fs::read_to_string(place.path("shop/.openharness/hooks/scripts/lib.sh")).unwrap(),
+    );
+    symlink(place.path("outside"), place.path("shop/link")).unwrap();
+    assert!(inside != outside && digest() == inside);
+    let stop = AtomicBool::new(false);
+    let (scripts, link) = (place.path("shop/.openharness/hooks/scripts"), place.path("shop/link"));
+    let (mut whole, mut refused) = (0, 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, &scripts, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        for _ in 0..100 {
+            let found = digest();
+            whole += usize::from(found == inside);
+            refused += usize::from(found != inside && found != outside);
+            if found == outside {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(whole + refused, 100, "a file outside was read");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which workspace an event belongs to, and workspaces that are registered and removed.
 
-use std::thread;
+use std::{sync::Barrier, thread};
 
 use super::*;
 
@@ -167,5 +167,37 @@ fn a_file_name_that_is_no_text_keeps_no_answer_from_being_written() {
     assert!(workspace["diagnostics"].to_string().contains("wrong\u{fffd}.yaml"), "{workspace}");
     let hooks = daemon.get("/v1/hooks?workspace_id=shop");
     assert!(hooks.to_string().contains("right\u{fffd}.yaml"), "{hooks}");
+    daemon.finish();
+}
+
+#[test]
+fn events_that_come_while_the_first_one_registers_their_workspace_wait_for_its_guards() {
+    const EVENTS: usize = 12;
+    let mut setup = DaemonSetup::new().settings("workspace_roots: [$DIR/srv]");
+    let shops = ["a", "b", "c", "d"];
+    for shop in shops {
+        setup = setup.file(&format!("srv/{shop}/.openharness/hooks/guard.yaml"), &blocks(shop));
+        // It takes a while to load them.
+        for number in 0..200 {
+            let other = hook(&format!("other-{number}"), "after_tool_dispatch", "true");
+            setup = setup.file(&format!("srv/{shop}/.openharness/hooks/other-{number}.yaml"), &other);
+        }
+    }
+    let daemon = setup.serve();
+    for shop in shops {
+        let together = Barrier::new(EVENTS);
+        let send = |run: usize| {
+            let mut event = in_directory(&daemon.path().join("srv").join(shop));
+            event["run_id"] = json!(run.to_string());
+            together.wait();
+            daemon.post("/v1/events", &event)["reason"].clone()
+        };
+        let send = &send;
+        let reasons = thread::scope(|scope| {
+            let events: Vec<_> = (0..EVENTS).map(|run| scope.spawn(move || send(run))).collect();
+            events.into_iter().map(|event| event.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(reasons, vec![json!(shop); EVENTS]);
+    }
     daemon.finish();
 }

@@ -207,7 +207,7 @@ impl AgentCheck<'_> {
         let kinds = entries.iter().filter(|entry| !entry.blocks_when_down());
         let kinds: Vec<_> =
             kinds.filter_map(|entry| kind_of(&entry.event)).filter(|kind| holds_back(*kind)).collect();
-        let runs_here = |hook: &&Hook| hook.enabled && hook.execution.host_runs == HostRuns::Never;
+        let runs_here = |hook: &&Hook| hook.enabled && !hook.execution.host_runs.is_by_agent();
         let guards = self.hooks.iter().filter(runs_here).filter(|hook| is_guard(hook));
         let mut unguarded = guards.filter(|hook| kinds.iter().any(|kind| hook.events.contains(*kind)));
         let guard = &unguarded.next()?.name;
@@ -315,7 +315,7 @@ fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding>
     const SUBJECT: &str = "workspace";
     let mut findings = Vec::new();
     let root = display_path(&loaded.workspace.root);
-    let left = loaded.hooks.iter().filter(|hook| hook.execution.host_runs != HostRuns::Never).count();
+    let left = loaded.hooks.iter().filter(|hook| hook.execution.host_runs.is_by_agent()).count();
     let left = if left == 0 { String::new() } else { format!(", {left} of them run by their agent") };
     let hooks = plural(loaded.hooks.len(), "hook");
     findings.push(StartFinding::ok(SUBJECT, format!("{root}: {hooks}{left}")));
@@ -328,7 +328,7 @@ fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding>
         if let Some(state) = hook.trust.state() {
             *states.entry(state.as_str()).or_default() += 1;
         }
-        let runs_here = hook.enabled && hook.execution.host_runs == HostRuns::Never;
+        let runs_here = hook.enabled && !hook.execution.host_runs.is_by_agent();
         if let Some(why) = hook.trust.refusal().filter(|_| runs_here) {
             let text = format!("hook {} does not run: {why}", hook.name);
             let help = format!(

@@ -13,7 +13,7 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{CommandMode, EventKind, Handler, Hook, HostRuns, TrustState},
+    model::{CommandMode, EventKind, Handler, Hook, TrustState},
     registry::{HookListing, Snapshot},
 };
 
@@ -123,7 +123,7 @@ fn trust(hook: &Hook) -> String {
 
 fn name(hook: &Hook) -> String {
     match &hook.execution.switches.disabled_by {
-        _ if hook.enabled && hook.execution.host_runs != HostRuns::Never => {
+        _ if hook.enabled && hook.execution.host_runs.is_by_agent() => {
             format!("{} (run by {})", hook.name, hook.dialect.name())
         }
         _ if hook.enabled => hook.name.to_string(),

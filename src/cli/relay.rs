@@ -85,6 +85,10 @@ pub(super) struct RelayCommand {
     #[arg(long, value_name = "DIR")]
     start: Option<PathBuf>,
 
+    /// hookyard runs the hooks that the agent's settings had: `hookyard connect --adopt` has taken them over
+    #[arg(long)]
+    adopted: bool,
+
     /// How long to try again while the daemon starts or restarts: `2s`, `500ms`, or `0`; default: `30s` with `--start`, `5s`
     /// with `--if-down block`, else `0`
     #[arg(long, value_name = "DURATION", value_parser = wait)]
@@ -148,6 +152,7 @@ impl RelayCommand {
         let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
         let client = self.socket.client().timeout(self.timeout).trace(trace).hook_mark(mark_of_environment());
         let client = client.environment(&variables_of(self.dialect)).project(self.project());
+        let client = client.keeps_hooks(!self.adopted);
         let response = match self.ask(&client, &path, &event) {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
                 HostResponse { stdout, stderr, exit_code, body: None }

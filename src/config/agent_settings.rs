@@ -13,7 +13,7 @@ use super::{
     last_good_store::{GoodFiles, NO_GOOD_FILES},
     own_settings::SwitchExceptions,
     plugins::{PluginHookFile, PluginSearch},
-    settings_levels::{self, SettingsLevel},
+    settings_levels::{self, SettingsLevel, adopted_file},
     workspace_files::WorkspaceFiles,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub(crate) fn dialect_of_file(file: &Path) -> DialectName {
 fn is_file_of(file: &Path, native: &NativeDialect) -> bool {
     native.files().iter().any(|known| match known.location {
         SettingsLocation::Workspace(path) | SettingsLocation::Home(path) | SettingsLocation::System(path) => {
-            file.ends_with(path)
+            file.ends_with(path) || file.ends_with(adopted_file(Path::new(path)))
         }
     }) || native.plugins().has_file(file)
 }
@@ -207,6 +207,7 @@ pub(super) fn shared_files(settings: &Settings, environment: Environment<'_>) ->
         SettingsLocation::Home(path) => Some(home.as_ref()?.join(path)),
         SettingsLocation::Workspace(_) => None,
     });
+    let files = files.flat_map(|file| [adopted_file(&file), file]);
     let registries = natives().filter_map(|native| Some(home.as_ref()?.join(native.plugins().registry()?)));
     files.chain(registries).collect()
 }
@@ -269,7 +270,9 @@ pub(super) fn collect(
                     read_settings(native, &found.bytes, &found.path, file.scope, rules, resolver);
                 collected.diagnostics.extend(diagnostics);
                 collected.definitions.insert(found.path.clone(), found.bytes.as_slice().into());
-                levels.push(SettingsLevel { scope: file.scope, file: found.path, found: hooks });
+                let mut level = SettingsLevel { scope: file.scope, file: found.path, found: hooks };
+                levels.extend(read_adopted(native, reading, file, &mut level, &mut collected));
+                levels.push(level);
             }
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),
         }
@@ -282,6 +285,39 @@ pub(super) fn collect(
     collected.diagnostics.extend(diagnostics);
     collected.hooks = hooks;
     collected
+}
+
+/// The hooks that were moved out of a settings file, as a level of their own. They count while its entries say so: until
+/// `connect` has replaced that file, and again once `disconnect` has, the agent runs them.
+fn read_adopted(
+    native: &'static NativeDialect,
+    reading: &SettingsReading<'_>,
+    file: SettingsFile,
+    level: &mut SettingsLevel,
+    collected: &mut CollectedHooks,
+) -> Option<SettingsLevel> {
+    let SettingsReading { directories, rules, resolver, .. } = *reading;
+    let path = adopted_file(&level.file);
+    let is_there = directories.good.contains_key(&path) || path.symlink_metadata().is_ok();
+    if !level.is_adopted() {
+        collected.diagnostics.extend(is_there.then(|| settings_levels::unadopted(native, &path)));
+        collected.files.extend(is_there.then_some(path));
+        return None;
+    }
+    collected.files.push(path.clone());
+    let FileBytes { path, bytes } = match directories.read(path, file) {
+        Ok(found) => found,
+        Err(diagnostic) => {
+            collected.diagnostics.push(*diagnostic);
+            return None;
+        }
+    };
+    let (found, diagnostics) = read_settings(native, &bytes, &path, file.scope, rules, resolver);
+    collected.diagnostics.extend(diagnostics);
+    collected.definitions.insert(path.clone(), bytes.as_slice().into());
+    let mut adopted = SettingsLevel { scope: file.scope, file: path, found };
+    adopted.adopt_from(level);
+    Some(adopted)
 }
 
 /// The hooks of the plugins that levels enable, each file as a level of its own.

@@ -108,6 +108,9 @@ pub(crate) struct AgentConnection {
     pub(crate) written: String,
     /// The SHA-256 of the backup; none where there was no file.
     pub(crate) before: Option<String>,
+    /// The SHA-256 of the file with the hooks that were moved out of the settings file; none where they stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) adopted: Option<String>,
 }
 
 /// Which sessions of an agent a connection reaches.
@@ -156,6 +159,12 @@ impl ConnectionRecord {
             let is_connected = self.connections.iter().any(|known| known.reaches(name, root));
             let is_required = required.iter().any(|required| is_meant(required, hook));
             let is_kept = is_required || !hook.execution.switches.without_effect.is_empty();
+            if hook.execution.host_runs == HostRuns::BeforeAdoption {
+                if is_kept {
+                    hook.execution.host_runs = HostRuns::Never;
+                }
+                continue;
+            }
             if !is_connected || is_kept || hook.source.file.is_none() {
                 continue;
             }

@@ -88,6 +88,8 @@ pub use settings::{
     OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings,
     TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file};
 #[cfg(feature = "daemon")]
 pub(crate) use trust::TrustedRoots;
 #[cfg(feature = "daemon")]

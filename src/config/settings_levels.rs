@@ -1,7 +1,7 @@
 //! How the levels of an agent's settings files are merged: a file adds hooks to those of higher levels, and its
 //! switches and defaults reach the hooks of its own level and of lower ones.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::own_settings::{Switch, SwitchExceptions};
 use crate::{
@@ -9,8 +9,19 @@ use crate::{
         HookRules, KeyPosition, NativeDialect, ReferenceLookup, ScopeMerge, SettingsHook, SettingsHooks,
         SharedSettings,
     },
-    model::{Diagnostic, Dialect, Hook, Level, Scope},
+    model::{Diagnostic, Dialect, Handler, Hook, HookName, HostRuns, Level, Scope, Severity},
 };
+
+/// What the name of a file with adopted hooks ends with.
+const ADOPTED_EXTENSION: &str = "hookyard.json";
+
+/// The flag of `relay` in the entries of a settings file whose hooks are adopted.
+pub(crate) const ADOPTED_FLAG: &str = "--adopted";
+
+/// The file beside a settings file with the hooks that `connect --adopt` has moved there. The agent does not read it.
+pub(crate) fn adopted_file(settings: &Path) -> PathBuf {
+    settings.with_extension(ADOPTED_EXTENSION)
+}
 
 /// The hooks and switches of one settings file.
 pub(super) struct SettingsLevel {
@@ -20,6 +31,24 @@ pub(super) struct SettingsLevel {
 }
 
 impl SettingsLevel {
+    /// Whether entries of hookyard in the file say that its hooks are adopted.
+    pub(super) fn is_adopted(&self) -> bool {
+        self.found.hooks.iter().any(|configured| is_adopting(&configured.hook))
+    }
+
+    /// Has hookyard run these hooks in place of the agent, under the names that they had in its settings file: settings of
+    /// hookyard may have them.
+    pub(super) fn adopt_from(&mut self, settings: &mut Self) {
+        for SettingsHook { hook, .. } in &mut self.found.hooks {
+            hook.execution.host_runs = HostRuns::BeforeAdoption;
+        }
+        for SettingsHook { hook, .. } in &mut settings.found.hooks {
+            if let Ok(name) = HookName::new(format!("{}.kept", hook.name)) {
+                hook.name = name;
+            }
+        }
+    }
+
     fn level(&self) -> Level {
         self.scope.level(0)
     }
@@ -32,6 +61,25 @@ impl SettingsLevel {
     fn switch(&self, key: &str, position: KeyPosition) -> Switch {
         Switch::new(self.level(), key, &self.file, position)
     }
+}
+
+/// Whether a hook is an entry of hookyard that says so.
+fn is_adopting(hook: &Hook) -> bool {
+    let Handler::Command(command) = &hook.handler else { return false };
+    let line = command.line.in_a_shell();
+    let flags = line.split_once(" relay ").map(|(_, flags)| flags);
+    flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == ADOPTED_FLAG))
+}
+
+/// A warning about hooks in a file that no settings file says to be adopted.
+pub(super) fn unadopted(native: &NativeDialect, file: &Path) -> Diagnostic {
+    let agent = native.name();
+    let message =
+        format!("the hooks in this file do not run: the settings of {agent} beside it do not say so");
+    let help = format!(
+        "put them back by `hookyard disconnect {agent}`, and adopt them by `hookyard connect {agent} --adopt`"
+    );
+    Diagnostic::of_file(Severity::Warning, "not-adopted", file, message).help(help)
 }
 
 /// A file's statement about all hooks.

@@ -40,6 +40,12 @@ pub(super) fn is_variable(value: &str) -> bool {
 /// The header with the project of the agent's session that an event is from.
 pub(super) const PROJECT: &str = "hookyard-project";
 
+/// The header that says who runs the hooks of the agent's own settings in the session that an event is from.
+pub(super) const HOOKS: &str = "hookyard-hooks";
+
+/// The agent does.
+pub(super) const KEPT: &str = "kept";
+
 /// A blocking client of a daemon.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -51,6 +57,7 @@ pub struct Client {
     /// Variables of an agent, as JSON.
     environment: Option<String>,
     project: Option<String>,
+    keeps_hooks: bool,
 }
 
 /// The response of a daemon.
@@ -142,6 +149,7 @@ impl Client {
             hook_mark: None,
             environment: None,
             project: None,
+            keeps_hooks: false,
         }
     }
 
@@ -175,6 +183,13 @@ impl Client {
     pub(crate) fn project(self, project: Option<String>) -> Self {
         // A value that is no header would end the request's head.
         Self { project: project.filter(|project| !project.chars().any(char::is_control)), ..self }
+    }
+
+    /// Sends the requests of a session whose agent runs the hooks of its own settings itself, or does not.
+    #[must_use]
+    #[cfg(feature = "cli")]
+    pub(crate) fn keeps_hooks(self, keeps_hooks: bool) -> Self {
+        Self { keeps_hooks, ..self }
     }
 
     /// Limits how long a read or a write may block.
@@ -224,8 +239,9 @@ impl Client {
         let environment = environment.map(|text| format!("{ENVIRONMENT}: {text}\r\n")).unwrap_or_default();
         let project =
             self.project.as_ref().map(|project| format!("{PROJECT}: {project}\r\n")).unwrap_or_default();
+        let hooks = if self.keeps_hooks { format!("{HOOKS}: {KEPT}\r\n") } else { String::new() };
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}{environment}{project}\
+            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}{environment}{project}{hooks}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );

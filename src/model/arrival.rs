@@ -67,12 +67,15 @@ pub struct EventOrigin {
     /// The project of the agent's session, as `relay` learns it from the agent: the directory whose settings the agent
     /// has read.
     pub project: Option<Arc<str>>,
+    /// Whether the agent runs the hooks of its own settings itself in this session, as `relay` says; false where nobody
+    /// says so.
+    pub keeps_hooks: bool,
 }
 
 impl EventOrigin {
     /// An event of this peer, which came through this listener.
     pub fn new(listener: &'static str, peer: EventPeer) -> Self {
-        Self { listener, peer, project: None }
+        Self { listener, peer, project: None, keeps_hooks: false }
     }
 }
 

@@ -56,6 +56,15 @@ pub enum HostRuns {
     Always,
     /// In sessions whose project is the hook's own workspace.
     InProject,
+    /// In sessions that began before hookyard took the hook over, as `relay` says of each event.
+    BeforeAdoption,
+}
+
+impl HostRuns {
+    /// Whether it is the agent that runs the hook now.
+    pub(crate) fn is_by_agent(self) -> bool {
+        matches!(self, Self::Always | Self::InProject)
+    }
 }
 
 impl ExecutionPolicy {

@@ -4,9 +4,7 @@ use std::{borrow::Cow, path::Path};
 
 use serde::Serialize;
 
-use crate::model::{
-    CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, HostRuns, Matcher, TrustState,
-};
+use crate::model::{CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, Matcher, TrustState};
 
 /// One hook as programs see it.
 #[derive(Debug, Serialize)]
@@ -92,7 +90,7 @@ impl<'a> HookListing<'a> {
             priority: hook.priority,
             enabled: hook.enabled,
             disabled_by: hook.execution.switches.disabled_by.as_deref(),
-            run_by_agent: hook.execution.host_runs != HostRuns::Never,
+            run_by_agent: hook.execution.host_runs.is_by_agent(),
             cannot_be_disabled_by: &hook.execution.switches.without_effect,
             sha256: hook.execution.definition.as_deref(),
             file: hook.source.file.as_deref().map(Path::to_string_lossy),

@@ -114,6 +114,10 @@ pub(super) fn is_left_to_host(hook: &Hook, event: &Event, of_snapshot: &Workspac
         HostRuns::Never => false,
         HostRuns::Always => hook.dialect.name() == event.dialect,
         HostRuns::InProject => hook.dialect.name() == event.dialect && is_of_project(),
+        HostRuns::BeforeAdoption => {
+            hook.dialect.name() == event.dialect
+                && event.origin.as_ref().is_some_and(|origin| origin.keeps_hooks)
+        }
     }
 }
 

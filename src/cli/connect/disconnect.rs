@@ -11,12 +11,12 @@ use super::{
         table::Page,
     },
     agents::AgentProfile,
-    entries::AgentSettings,
-    place::{AgentName, ConnectionFlags, invalid, reload, step, store_of},
+    change::settings_in,
+    place::{AgentName, ConnectionFlags, reload, step, store_of},
     service::{DaemonEnd, DaemonServices},
     settings_file::{AgentSettingsFile, fault_point},
 };
-use crate::config::{AgentConnection, ConnectionStore, sha256};
+use crate::config::{AgentConnection, ConnectionStore, adopted_file, sha256};
 
 const FOOTER: &str = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   hookyard disconnect gemini --project ~/projects/shop --dry-run
 
 If nobody has changed the settings file since `connect`, it gets the bytes that it had before. Otherwise only the \
-entries of hookyard are removed from it.
+entries of hookyard are removed from it. Hooks that `connect --adopt` has moved out of it are put back.
 
 Exit codes: 0 the agent is not connected any more, or was not; 1 its settings could not be changed.";
 
@@ -57,14 +57,16 @@ impl DisconnectCommand {
         let lock = if *dry_run { None } else { Some(store.lock()?) };
         let mut record = store.read()?;
         let file = AgentSettingsFile::read(&place.file, &place.boundary)?;
+        let moved = AgentSettingsFile::read(&adopted_file(&place.file), &place.boundary)?;
         let known = record.connections.iter().position(|known| known.is_of(agent.dialect, &file.path));
-        let undoing = undoing(agent, &file, known.map(|at| &record.connections[at]), &store)?;
+        let undoing = undoing(agent, (&file, &moved), known.map(|at| &record.connections[at]), &store)?;
         let page = report(&undoing, agent, &file, screen);
         if lock.is_none() {
             screen.print(&format!("{page}Nothing was changed (`--dry-run`)."))?;
             return Ok(Exit::Done);
         }
         file.remove_leftover();
+        moved.remove_leftover();
         match undoing {
             Undoing::Nothing => {}
             Undoing::Restore(bytes) => file.replace(&bytes)?,
@@ -72,6 +74,10 @@ impl DisconnectCommand {
             Undoing::Rewrite(text) => file.replace(text.as_bytes())?,
         }
         fault_point("restored");
+        // Nobody reads it now.
+        if moved.bytes.is_some() {
+            moved.remove()?;
+        }
         let mut last = None;
         if let Some(at) = known {
             record.connections.remove(at);
@@ -96,24 +102,32 @@ impl DisconnectCommand {
 
 fn undoing(
     agent: &AgentProfile,
-    file: &AgentSettingsFile,
+    (file, moved): (&AgentSettingsFile, &AgentSettingsFile),
     known: Option<&AgentConnection>,
     store: &ConnectionStore,
 ) -> Result<Undoing, CliError> {
-    let Some(bytes) = &file.bytes else { return Ok(Undoing::Nothing) };
-    if let Some(known) = known.filter(|known| known.written == sha256(bytes)) {
+    let adopted = moved.bytes.as_deref().map(sha256);
+    if let (Some(bytes), Some(known)) = (&file.bytes, known)
+        && known.written == sha256(bytes)
+        && known.adopted == adopted
+    {
         let Some(digest) = known.before.as_deref() else { return Ok(Undoing::Remove) };
         // Without the backup, the entries can still be removed.
         if let Ok(before) = store.backup(digest) {
             return Ok(Undoing::Restore(before));
         }
     }
-    let text = AgentSettings::read(agent, Some(bytes)).map_err(|error| invalid(file, &error))?;
-    if text.entries(agent).is_empty() {
+    if file.bytes.is_none() && adopted.is_none() {
         return Ok(Undoing::Nothing);
     }
+    let text = settings_in(agent, file)?;
+    let before = text.text();
     text.remove_entries(agent);
-    Ok(Undoing::Rewrite(text.text()))
+    if adopted.is_some() {
+        text.put_back(&settings_in(agent, moved)?);
+    }
+    let after = text.text();
+    Ok(if after == before { Undoing::Nothing } else { Undoing::Rewrite(after) })
 }
 
 fn report(undoing: &Undoing, agent: &AgentProfile, file: &AgentSettingsFile, screen: &Screen) -> String {

@@ -1,4 +1,5 @@
-//! The entries of hookyard in the settings file of an agent: adds and removes them, and leaves every other byte as it is.
+//! The entries of hookyard in the settings file of an agent: adds and removes them, and leaves every other byte as it is;
+//! and the hooks of the agent itself, which can be moved out and back.
 
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use jsonc_parser::{
 
 use super::agents::AgentProfile;
 use crate::{
+    config::ADOPTED_FLAG,
     dialect::{NativeDialect, without_comments},
     model::check_json,
 };
@@ -41,6 +43,11 @@ impl AgentEntry {
     /// Whether the agent is held back where no daemon answers.
     pub(in crate::cli) fn blocks_when_down(&self) -> bool {
         self.command.contains(" --if-down block") || self.command.contains(" --if-down=block")
+    }
+
+    /// Whether it says that the hooks of its file are adopted.
+    pub(super) fn is_adopting(&self) -> bool {
+        self.command.split_whitespace().any(|flag| flag == ADOPTED_FLAG)
     }
 
     /// The socket that it names.
@@ -155,17 +162,62 @@ impl AgentSettings {
 
     /// Removes the entries of hookyard, and what is empty without them.
     pub(super) fn remove_entries(&self, agent: &AgentProfile) {
+        self.remove_where(|event, handler| own_entry(agent, event, handler).is_some());
+    }
+
+    /// Removes the hooks of the agent itself, and what is empty without them.
+    ///
+    /// Returns settings that have nothing but them, with their comments; none if there are none.
+    pub(super) fn take_own_hooks(&self, agent: &AgentProfile) -> Result<Option<Self>, EntriesError> {
+        if self.own_hooks(agent).is_empty() {
+            return Ok(None);
+        }
+        let taken = Self::read(agent, Some(self.text().as_bytes()))?;
+        taken.remove_entries(agent);
+        taken.remove_all_but_hooks();
+        self.remove_where(|event, handler| own_entry(agent, event, handler).is_none());
+        Ok(Some(taken))
+    }
+
+    /// Puts hooks that were taken out before those that are there. What is there already is not put there again.
+    pub(super) fn put_back(&self, taken: &Self) {
+        let Some(root) = self.root.object_value() else { return };
+        for (event, missing) in taken.missing_in(self) {
+            let list = root.object_value_or_set(HOOKS).array_value_or_set(&event);
+            for (at, element) in missing.into_iter().enumerate() {
+                let place = list.insert(at, CstInputValue::String(String::new()));
+                // As it is written, with its comments.
+                place.as_string_lit().into_iter().for_each(|place| place.set_raw_value(element.to_string()));
+            }
+        }
+    }
+
+    /// The elements of events that other settings do not have.
+    pub(super) fn missing_in(&self, other: &Self) -> Vec<(String, Vec<CstNode>)> {
+        let there = other.events();
+        let events = self.events().into_iter().map(|(event, groups)| {
+            let known =
+                there.iter().filter(|(name, _)| *name == event).flat_map(|(_, known)| known.elements());
+            let known: Vec<_> = known.map(|element| value_of(&element)).collect();
+            let is_missing =
+                |element: &CstNode| handlers_of(element).is_some() && !known.contains(&value_of(element));
+            (event, groups.elements().into_iter().filter(is_missing).collect())
+        });
+        events.filter(|(_, missing): &(String, Vec<CstNode>)| !missing.is_empty()).collect()
+    }
+
+    /// Removes the hooks of which this is true, and what is empty without them.
+    fn remove_where(&self, is_meant: impl Fn(&str, &CstObject) -> bool) {
         let mut removed = false;
         for (event, groups) in self.events() {
             for element in groups.elements() {
-                let own = handlers(&element);
-                let own = own.into_iter().filter(|handler| own_entry(agent, &event, handler).is_some());
-                let own: Vec<_> = own.collect();
-                if own.is_empty() {
+                let meant = handlers(&element).into_iter().filter(|handler| is_meant(&event, handler));
+                let meant: Vec<_> = meant.collect();
+                if meant.is_empty() {
                     continue;
                 }
                 removed = true;
-                own.into_iter().for_each(CstObject::remove);
+                meant.into_iter().for_each(CstObject::remove);
                 if handlers_of(&element).is_some_and(|handlers| handlers.elements().is_empty()) {
                     element.remove();
                 }
@@ -178,6 +230,20 @@ impl AgentSettings {
             let root = self.root.object_value();
             root.and_then(|root| root.get(HOOKS)).into_iter().for_each(CstObjectProp::remove);
         }
+    }
+
+    /// Removes all that is no hook: other settings, and switches and defaults beside the events.
+    fn remove_all_but_hooks(&self) {
+        let settings = self.root.object_value().map(|root| root.properties()).unwrap_or_default();
+        let others = settings.into_iter().filter(|setting| setting.decoded_name().as_deref() != Some(HOOKS));
+        others.for_each(CstObjectProp::remove);
+        let events = self.hooks().map(|hooks| hooks.properties()).unwrap_or_default();
+        let has_hooks = |event: &CstObjectProp| {
+            event
+                .array_value()
+                .is_some_and(|groups| groups.elements().iter().any(|group| handlers_of(group).is_some()))
+        };
+        events.into_iter().filter(|event| !has_hooks(event)).for_each(CstObjectProp::remove);
     }
 
     fn hooks(&self) -> Option<CstObject> {
@@ -209,6 +275,11 @@ impl AgentSettings {
 /// The list of hooks in one element of an event.
 fn handlers_of(element: &CstNode) -> Option<CstArray> {
     element.as_object()?.array_value(HOOKS)
+}
+
+/// What an element says, whatever its formatting and comments.
+fn value_of(element: &CstNode) -> Option<serde_json::Value> {
+    serde_json::from_str(&without_comments(&element.to_string())).ok()
 }
 
 fn handlers(element: &CstNode) -> Vec<CstObject> {

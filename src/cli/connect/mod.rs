@@ -23,7 +23,7 @@ pub(super) use on_demand::{OnDemandDaemon, StartFailed};
 pub(super) use settings_file::AgentSettingsFile;
 
 use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
-use change::{Backup, ConnectionChange};
+use change::{Backup, ConnectionChange, MovedHooks, adopt, adoption_notes, own_hooks_of};
 use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, store_of};
 use service::DaemonServices;
 
@@ -33,13 +33,16 @@ use super::{
     paths::shell_quoted,
     screen::Screen,
 };
-use crate::config::{ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart, sha256};
+use crate::config::{
+    ADOPTED_FLAG, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart, adopted_file,
+};
 
 const FOOTER: &str = "\
 Examples:
   hookyard connect claude --dry-run
   hookyard connect claude
   hookyard connect codex
+  hookyard connect claude --adopt
   hookyard connect gemini --project ~/projects/shop
   hookyard disconnect claude
 
@@ -47,7 +50,8 @@ It adds one entry for each event to the settings file of the agent, and changes 
 formatting stay. A backup and a record are kept in the state directory. Doing it twice changes nothing.
 
 The agent goes on to run the hooks of its own settings files, and hookyard leaves them out for its events, so that each \
-runs once. Start a new session of the agent afterwards: most agents read their settings at the start.
+runs once. With `--adopt`, the hooks of the file are moved into one beside it, from which hookyard runs them, in the same \
+order and as the agent would. Start a new session of the agent afterwards: most agents read their settings at the start.
 
 Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers.";
 
@@ -62,6 +66,10 @@ pub(super) struct ConnectCommand {
     /// What the agent does when no daemon answers: `block` holds back prompts, tool and model calls, and permissions
     #[arg(long, value_name = "ANSWER", default_value = "block")]
     if_down: ConnectIfDown,
+
+    /// Move the hooks of the settings file under hookyard, which runs them from then on; `disconnect` moves them back
+    #[arg(long)]
+    adopt: bool,
 
     /// Who starts the daemon
     #[arg(long, value_name = "WHO", default_value = "auto")]
@@ -148,17 +156,24 @@ impl ConnectCommand {
         wanted.extend(present.iter().map(|entry| entry.event.clone()));
         wanted.extend(known.into_iter().flat_map(|known| known.events.iter().cloned()));
         self.check_events(agent)?;
-        let entries = self.entries(agent, version, &wanted, (&daemon, store))?;
-        let own_hooks = text.own_hooks(agent).len();
         let mut notes = notes(agent, installed, &text);
-        let before = match &file.bytes {
-            None => Backup::None,
-            Some(bytes) if present.is_empty() => Backup::New(bytes.clone()),
-            Some(bytes) => match known {
-                Some(known) if known.written == sha256(bytes) => Backup::Kept(known.before.clone()),
-                _ => Backup::New(without_entries(agent, bytes).map_err(|error| invalid(&file, &error))?),
-            },
+        let moved = AgentSettingsFile::read(&adopted_file(&place.file), &place.boundary)?;
+        let is_adopted = present.iter().any(AgentEntry::is_adopting);
+        let moved_before = Some(&moved).filter(|_| is_adopted);
+        let before = Backup::of(agent, &file, present.is_empty(), known, moved_before)?;
+        let adopted = if is_adopted {
+            let count = own_hooks_of(agent, &moved)?;
+            Some(MovedHooks { file: moved, text: None, count })
+        } else if self.adopt {
+            let adopted = adopt(agent, &text, (&file, moved))?;
+            notes.extend(adopted.is_none().then(|| "the file has no hooks to adopt".to_owned()));
+            adopted
+        } else {
+            None
         };
+        notes.extend(adoption_notes(agent, (&file, &place), adopted.is_some(), record));
+        let own_hooks = text.own_hooks(agent).len();
+        let entries = self.entries(agent, version, &wanted, (&daemon, store), adopted.is_some())?;
         text.set_entries(agent, &entries).map_err(|error| invalid(&file, &error))?;
         let after = text.text();
         // What was written must be what the agent reads.
@@ -177,6 +192,7 @@ impl ConnectCommand {
             events,
             daemon,
             own_hooks,
+            adopted,
             notes,
         })
     }
@@ -238,6 +254,7 @@ impl ConnectCommand {
         version: Option<agents::Version>,
         wanted: &[String],
         (daemon, store): (&DaemonCommand, &ConnectionStore),
+        is_adopted: bool,
     ) -> Result<Vec<AgentEntry>, CliError> {
         for path in [daemon.program.as_path(), &daemon.socket, store.directory()] {
             if path.to_str().is_none_or(|path| path.chars().any(char::is_control)) {
@@ -251,8 +268,9 @@ impl ConnectCommand {
             DaemonStart::OnDemand => format!(" --start {}", shell_quoted(store.directory())),
             DaemonStart::Manual | DaemonStart::Service => String::new(),
         };
+        let adopted = if is_adopted { format!(" {ADOPTED_FLAG}") } else { String::new() };
         let command = format!(
-            "{program} relay --dialect {} --socket {socket} --timeout {RELAY_TIMEOUT}{start}",
+            "{program} relay --dialect {} --socket {socket} --timeout {RELAY_TIMEOUT}{start}{adopted}",
             agent.dialect
         );
         let timeout = agent.native().map(|native| native.timeout(ENTRY_TIMEOUT).to_string());
@@ -276,13 +294,6 @@ fn unusable_program(path: &Path, error: &std::io::Error) -> CliError {
         escape::path(path),
         crate::model::io_reason(error)
     ))
-}
-
-/// Settings without the entries that are there already.
-fn without_entries(agent: &AgentProfile, bytes: &[u8]) -> Result<Vec<u8>, entries::EntriesError> {
-    let settings = AgentSettings::read(agent, Some(bytes))?;
-    settings.remove_entries(agent);
-    Ok(settings.text().into_bytes())
 }
 
 /// The path of this program: on the search path where it is there, since that stays the same when it is upgraded.

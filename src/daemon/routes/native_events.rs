@@ -139,11 +139,12 @@ fn environment(
     found.filter(|(_, value)| client::is_variable(value)).collect()
 }
 
-/// How the event came, with the project that `relay` names.
+/// How the event came, with what `relay` says of the session.
 fn origin(headers: &HeaderMap, extensions: &Extensions) -> Option<EventOrigin> {
     let mut origin: EventOrigin = extensions.get().cloned()?;
     let project = headers.get(client::PROJECT).and_then(|project| str::from_utf8(project.as_bytes()).ok());
     origin.project = project.map(Arc::from);
+    origin.keeps_hooks = headers.get(client::HOOKS).is_some_and(|hooks| hooks == client::KEPT);
     Some(origin)
 }
 

@@ -1,5 +1,6 @@
 //! `connect` and `disconnect`, on homes of their own.
 
+mod adoption;
 mod hostile_files;
 mod interruptions;
 mod sessions;

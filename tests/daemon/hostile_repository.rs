@@ -41,6 +41,42 @@ const COMMANDS: [&[&str]; 18] = [
     &["disconnect", "claude", "--project", ".", "--socket", "/nonexistent/hookyard.sock"],
 ];
 
+/// A socket that nobody serves.
+const NOBODY: &str = "/nonexistent/hookyard.sock";
+
+/// The same for each agent whose settings it has, and commands that ask a daemon.
+const MORE_COMMANDS: [&[&str]; 29] = [
+    &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
+    &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
+    &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],
+    &["fire", "--native", "--dialect", "codex", "--event", "native.json"],
+    &["fire", "--native", "--dialect", "qwen", "--event", "native.json"],
+    &["fire", "--native", "--dialect", "gemini", "--event", "gemini.json"],
+    &["explain", "--dialect", "codex", "--event", "native.json"],
+    &["explain", "--dialect", "qwen", "--event", "native.json"],
+    &["convert", "--from", "gemini", "--to", "openharness"],
+    &["convert", "--from", "clawd", "--to", "claude"],
+    &["relay", "--dialect", "codex", "--socket", NOBODY],
+    &["relay", "--dialect", "qwen", "--socket", NOBODY],
+    &["connect", "codex", "--project", ".", "--socket", NOBODY],
+    &["connect", "qwen", "--project", ".", "--socket", NOBODY],
+    &["connect", "gemini", "--project", ".", "--socket", NOBODY],
+    &["fire", "--native", "--dialect", "qwen", "--event", "native.json"],
+    &["disconnect", "codex", "--project", "."],
+    &["disconnect", "qwen", "--project", "."],
+    &["disconnect", "gemini", "--project", "."],
+    &["status", "--socket", NOBODY],
+    &["runs", "--socket", NOBODY],
+    &["log", "--socket", NOBODY],
+    &["outbox", "--socket", NOBODY],
+    &["reload", "--socket", NOBODY],
+    &["stop", "--socket", NOBODY],
+    &["audit", "events.jsonl"],
+    &["schema", "event"],
+    &["completions", "bash"],
+    &["help"],
+];
+
 /// Becomes the program of its second argument as the user of its first. The program is opened before, since its directory
 /// may be closed to that user.
 const AS_USER: &str = "import os, sys\n\
@@ -108,6 +144,8 @@ impl Clone {
         symlink("/etc/passwd", hooks.join("link.yaml")).unwrap();
         fs::write(hooks.join("\u{1b}[2J\nevil.yaml"), "name: evil\n").unwrap();
         fs::write(self.root().join("event.json"), event().to_string()).unwrap();
+        fs::write(self.root().join("native.json"), native(&self.root()).to_string()).unwrap();
+        fs::write(self.root().join("gemini.json"), gemini(&self.root()).to_string()).unwrap();
         fs::write(self.root().join("events.jsonl"), format!("{}\n", event())).unwrap();
     }
 
@@ -160,6 +198,18 @@ fn event() -> serde_json::Value {
             "tool_input": { "command": "ls" } })
 }
 
+/// The event of an agent with the words of Claude Code.
+fn native(cwd: &Path) -> Value {
+    json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": "Bash",
+            "tool_input": { "command": "ls" }, "tool_use_id": "t", "transcript_path": "/x",
+            "permission_mode": "default" })
+}
+
+fn gemini(cwd: &Path) -> Value {
+    json!({ "hook_event_name": "BeforeTool", "session_id": "s", "cwd": cwd, "tool_name": "run_shell_command",
+            "tool_input": { "command": "ls" }, "transcript_path": "/x", "timestamp": "2026-01-01T00:00:00Z" })
+}
+
 fn copy(from: &Path, to: &Path, port: &str) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -189,15 +239,16 @@ fn send_everything(daemon: &Daemon, clone: &Clone) {
         let mut canonical = event();
         canonical["workspace_id"] = json!("clone");
         canonical["cwd"] = json!(cwd);
-        let native = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": "Bash",
-                             "tool_input": { "command": "ls" }, "tool_use_id": "t", "transcript_path": "/x",
-                             "permission_mode": "default" });
+        let native = native(&cwd);
+        let gemini = gemini(&cwd);
         let requests = [
             ("/v1/events", &canonical),
             ("/v1/events/claude", &native),
             ("/v1/events/codebuddy", &native),
             ("/v1/events/codex", &native),
             ("/v1/events/qwen", &native),
+            ("/v1/events/clawd", &native),
+            ("/v1/events/gemini", &gemini),
         ];
         for (path, body) in requests {
             daemon.send("POST", path, Some(body));
@@ -265,16 +316,23 @@ fn no_command_runs_or_connects_anything_of_it() {
     let clone = Clone::new();
     // Its own settings would switch off its hooks too, and so prove nothing.
     fs::remove_file(clone.root().join(".openharness/settings.yaml")).unwrap();
+    for settings in [".gemini/settings.json", ".clawdcode/settings.json"] {
+        let settings = clone.root().join(settings);
+        let text = fs::read_to_string(&settings).unwrap();
+        fs::write(&settings, text.replace("\"enabled\": false", "\"enabled\": true")).unwrap();
+    }
     let listed = clone.run(&["list", "--json"], "");
     for hook in [
         "oneshot",
         "codex.project.PreToolUse",
         "qwen.project.PreToolUse",
+        "clawd.project.PreToolUse",
+        "gemini.project.BeforeTool",
         "claude.project.evil_market.PreToolUse",
     ] {
         assert!(String::from_utf8_lossy(&listed.stdout).contains(hook), "{hook}: {listed:?}");
     }
-    for command in COMMANDS {
+    for command in COMMANDS.into_iter().chain(MORE_COMMANDS) {
         let output = clone.run(command, &event().to_string());
         let text = [output.stdout, output.stderr].concat();
         clone.assert_quiet(&command.join(" "));
@@ -284,6 +342,21 @@ fn no_command_runs_or_connects_anything_of_it() {
             String::from_utf8_lossy(&text)
         );
     }
+}
+
+#[test]
+fn every_command_is_tried_on_it() {
+    let help = Clone::new().run(&["help"], "");
+    let text = String::from_utf8(help.stdout).unwrap();
+    let commands = text.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let tried: Vec<&str> = COMMANDS.into_iter().chain(MORE_COMMANDS).map(|command| command[0]).collect();
+    // A daemon is tried by other tests.
+    let left: Vec<&str> = commands
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| !tried.contains(name) && *name != "serve")
+        .collect();
+    assert_eq!(left, [""; 0], "{text}");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Tests that need the inside of an orchestrator: actors that die or stop.
 
-#[cfg(not(feature = "http"))]
-mod missing_feature;
 #[cfg(feature = "daemon")]
 mod simulated_lives;
 mod stored_halt;

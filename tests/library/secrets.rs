@@ -93,7 +93,8 @@ fn a_workspace_does_not_see_what_belongs_to_another() {
         }
         let root = roots.path().join(at);
         fs::create_dir_all(&root).unwrap();
-        fs::rename(with_variable(reference).keep().join(".openharness"), root.join(".openharness")).unwrap();
+        let written = with_variable(reference);
+        fs::rename(written.path().join(".openharness"), root.join(".openharness")).unwrap();
         let id = id.map(|id| WorkspaceId::new(id).unwrap());
         let loaded = load_workspace(&root, id, &settings, &nothing);
         value_of(&loaded)

@@ -1,12 +1,13 @@
-//! A hook whose handler this build lacks. Run by `scripts/test`, which leaves the feature `http` out.
+//! A hook whose handler this build lacks. Run by `scripts/test`, which leaves out the feature `http`.
+#![cfg(not(feature = "http"))]
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::fs;
 
-use super::super::Orchestrator;
-use super::tool;
-use crate::{
+use hookyard::{
+    Orchestrator, ToolCall,
     config::TrustPolicy,
-    model::{Ended, Verdict},
+    model::{Ended, Outcome, Verdict},
 };
 
 /// A hook file of an http guard.
@@ -15,6 +16,11 @@ fn http_guard(matcher: &str, on_error: &str) -> String {
         "name: guard\nevents: [before_tool_dispatch]\nmatcher: {matcher}\non_error: {on_error}\n\
          handler: {{ type: http, url: \"https://guard.example.com/check\" }}\n"
     )
+}
+
+async fn ask(orchestrator: &Orchestrator) -> Outcome {
+    let input = serde_json::json!({});
+    orchestrator.run("run").unwrap().before_tool_dispatch(&ToolCall::new("Bash", &input)).await.unwrap()
 }
 
 #[tokio::test]
@@ -27,7 +33,7 @@ async fn its_policy_decides_its_file_is_reported_and_later_changes_of_the_file_a
     assert!(builder().strict().start().await.is_err(), "a strict start accepts no hook that cannot run");
 
     let orchestrator = builder().start().await.unwrap();
-    let outcome = orchestrator.dispatch(tool("run")).await.unwrap();
+    let outcome = ask(&orchestrator).await;
     assert_eq!((outcome.verdict, outcome.hooks[0].ended), (Verdict::Block, Ended::SpawnFailed));
     let error = outcome.hooks[0].error.as_deref().unwrap();
     assert!(error.contains("feature `http`"), "{error}");
@@ -37,6 +43,6 @@ async fn its_policy_decides_its_file_is_reported_and_later_changes_of_the_file_a
     let reports = orchestrator.reload().await.unwrap();
     assert_eq!(reports.iter().map(|(_, report)| report.kept.len()).sum::<usize>(), 0);
     assert!(reports.iter().all(|(_, report)| report.errors().any(|error| error.code == "missing-feature")));
-    let outcome = orchestrator.dispatch(tool("run")).await.unwrap();
+    let outcome = ask(&orchestrator).await;
     assert_eq!((outcome.verdict, outcome.hooks.len()), (Verdict::Proceed, 0));
 }

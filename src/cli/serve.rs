@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     config::{self, Settings, WorkspaceSettings},
-    daemon::{Daemon, HandedOver, ListenerSource},
+    daemon::{Daemon, HandedOver, ListenerSource, StoppableStart},
     handler::command::{Adoption, HookCgroup},
     model::{Severity, WorkspaceId},
 };
@@ -194,15 +194,26 @@ impl ServeCommand {
         // Dropped last: they end what hooks left.
         let _cgroup = HookCgroup::enter();
         let _adoption = Adoption::begin();
-        let started = tokio::select! {
-            started = Daemon::start_with(settings, &|name| std::env::var(name).ok(), source) => started,
-            exit = stop_signals.next() => return Ok(exit),
+        let start = StoppableStart::default();
+        let environment = |name: &str| std::env::var(name).ok();
+        let mut starting = pin!(Daemon::start_with(settings, &environment, source, &start));
+        let started = loop {
+            tokio::select! {
+                started = &mut starting => break started,
+                exit = stop_signals.next() => if !start.stop() { return Ok(exit) },
+            }
         };
         let daemon = started.map_err(|error| start_error(&error))?;
-        announce(&daemon, screen);
-        sd_notify::notify("READY=1");
         let _watchdog = sd_notify::feed_watchdog(daemon.control_socket());
-        let reason = serve(&daemon, self.exit_when_idle, &mut stop_signals, &mut hangup).await;
+        if daemon.is_loaded() {
+            announce(&daemon, screen);
+            sd_notify::notify("READY=1");
+        }
+        let reason = if start.is_stopped() {
+            StopReason::Signal
+        } else {
+            serve(&daemon, self.exit_when_idle, &mut stop_signals, &mut hangup).await
+        };
         sd_notify::notify("STOPPING=1");
         Ok(stop(daemon, reason, deadline, &mut stop_signals, screen).await)
     }

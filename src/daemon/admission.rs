@@ -22,7 +22,7 @@ use super::{
     handover,
     listener_share::{CountedBody, ListenerShare},
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
-    state::{DaemonPhase, DaemonState, RequestContext},
+    state::{DaemonState, RequestContext},
     tokens::TokensReplaced,
 };
 use crate::model::EventOrigin;
@@ -185,10 +185,7 @@ impl Admission {
 
     /// Whether the guards of a request that is refused now are loaded.
     fn guards(&self) -> RefusedGuards {
-        match self.context.daemon.phase() {
-            DaemonPhase::Starting => RefusedGuards::NotLoaded,
-            DaemonPhase::Ready | DaemonPhase::LameDuck | DaemonPhase::Draining => RefusedGuards::Loaded,
-        }
+        if self.context.daemon.loading.is_done() { RefusedGuards::Loaded } else { RefusedGuards::NotLoaded }
     }
 
     /// Authorizes a request.
@@ -252,11 +249,15 @@ impl Admission {
         if self.context.daemon.denials.record(peer, denied) { ApiError::too_many_attempts() } else { error }
     }
 
-    /// Waits until the workspaces are loaded, unless the route works without them.
+    /// Waits until the workspaces are loaded, unless the route works without them: an earlier event would find no hooks.
     ///
-    /// Returns an error if the daemon has been starting for too long.
+    /// Returns an error if that takes longer than `limits.pending_deadline`, or if the daemon stops before.
     async fn loaded(&self, route: &Route) -> Result<(), ApiError> {
-        if route.limit == RequestLimit::Counted { self.context.daemon.loaded().await } else { Ok(()) }
+        if route.limit != RequestLimit::Counted {
+            return Ok(());
+        }
+        let daemon = &self.context.daemon;
+        daemon.loading.done(daemon.settings.limits.pending_deadline).await
     }
 
     /// Forwards a request to its route. It keeps its permit for as long as that says.

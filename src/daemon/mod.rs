@@ -19,6 +19,7 @@ mod handover_slot;
 mod ledger_claim;
 mod listener_share;
 mod listeners;
+mod loading;
 mod monitored_io;
 #[cfg(feature = "cli")]
 mod preflight;
@@ -51,6 +52,8 @@ pub use handed_over::HandedOverError;
 pub(crate) use handover::SimulatedDaemon;
 #[cfg(feature = "cli")]
 pub(crate) use listeners::ListenerSource;
+#[cfg(feature = "cli")]
+pub(crate) use loading::StoppableStart;
 #[cfg(feature = "cli")]
 pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, preflight};
 #[cfg(feature = "cli")]

@@ -18,6 +18,7 @@ use super::{
     connections::Connections,
     ledger_claim::LedgerClaim,
     listeners::{AdmittedListeners, ListenerSource},
+    loading::StoppableStart,
     routes,
     socket::{Socket, default_socket},
     start_error::ServeError,
@@ -58,7 +59,7 @@ impl Daemon {
         settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ServeError> {
-        Self::start_with(settings, environment, ListenerSource::default()).await
+        Self::start_with(settings, environment, ListenerSource::default(), &StoppableStart::default()).await
     }
 
     /// The same with listeners that are handed over by the service manager, or by the daemon that this one replaces.
@@ -66,6 +67,7 @@ impl Daemon {
         settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
         source: ListenerSource,
+        start: &StoppableStart,
     ) -> Result<Self, ServeError> {
         raise_descriptor_limit();
         name_decisions(&settings.node_name());
@@ -87,6 +89,9 @@ impl Daemon {
         };
         if let (Some(replacement), Some(ledger)) = (&mut replacement, claimed.predecessor()) {
             replacement.adopt_hooks(ledger);
+        }
+        if replacement.is_none() {
+            start.listens();
         }
         let ledger = claimed.open()?;
         let audit = Audit::start(&settings.audit)?;
@@ -112,7 +117,7 @@ impl Daemon {
         let mut daemon =
             Self { state, connections, accept_loops, tasks, predecessor, sockets, _ledger: ledger };
         match replacement {
-            None => daemon.begin(listeners).await?,
+            None => daemon.begin(listeners, start).await?,
             Some(replacement) => daemon.take_over(listeners, (replacement, data)).await?,
         }
         Ok(daemon)
@@ -131,6 +136,12 @@ impl Daemon {
     /// Its TCP address, if it listens on one.
     pub fn tcp(&self) -> Option<SocketAddr> {
         self.state.addresses.tcp
+    }
+
+    /// Whether its workspaces are loaded. Those of a daemon that was told to stop during its start are not.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.state.loading.is_done()
     }
 
     /// The orchestrator, which runs the hooks.

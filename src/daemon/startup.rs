@@ -15,11 +15,12 @@ use super::{
     connections::OpenListener,
     handed_over::ListenerOwner,
     handover::{Replacement, serve_predecessor},
+    loading::StoppableStart,
     routes,
     server::Daemon,
     socket::SocketFile,
     start_error::{ReplaceError, ServeError},
-    state::{DaemonPhase, DaemonState},
+    state::DaemonState,
     watch::{self, WatchContext},
 };
 use crate::{Orchestrator, StartError, StoreError, config, model::WorkspaceId, run::Courier};
@@ -34,12 +35,23 @@ const STORE_PAUSE: Duration = Duration::from_millis(100);
 type AdmittedListener = (OpenListener, Admission);
 
 impl Daemon {
-    /// Accepts connections and loads the workspaces: hosts wait meanwhile, and are not refused.
-    pub(super) async fn begin(&mut self, listeners: Vec<AdmittedListener>) -> Result<(), ServeError> {
+    /// Accepts connections and loads the workspaces: hosts wait meanwhile, and are not refused. If the daemon is to stop
+    /// meanwhile, they get their answers and nothing is loaded.
+    pub(super) async fn begin(
+        &mut self,
+        listeners: Vec<AdmittedListener>,
+        start: &StoppableStart,
+    ) -> Result<(), ServeError> {
         self.accept(listeners)?;
-        self.state.register_workspaces().await;
-        self.follow_changes();
-        self.state.set_phase(DaemonPhase::Ready);
+        tokio::select! {
+            biased;
+            () = start.stopped() => self.state.abandon_loading(),
+            () = self.state.stop_requested.cancelled() => self.state.abandon_loading(),
+            () = self.state.register_workspaces() => {
+                self.follow_changes();
+                self.state.set_loaded();
+            }
+        }
         Ok(())
     }
 
@@ -76,7 +88,7 @@ impl Daemon {
         }
         let files = self.own_files(&listeners);
         replacement.may_begin(&self.state.orchestrator).await?;
-        self.state.set_phase(DaemonPhase::Ready);
+        self.state.set_loaded();
         self.accept(listeners)?;
         replacement.started().await;
         files.iter().for_each(SocketFile::own);

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::{
     sync::{Mutex, watch},
     task::spawn_blocking,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,7 @@ use super::{
     error::ApiError,
     handover_slot::{AcceptGate, HandoverSlot},
     listener_share::ListenerShare,
+    loading::Loading,
     tokens::TcpTokens,
     traces::Tracer,
     unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
@@ -140,6 +141,7 @@ pub(super) struct DaemonState {
     /// The prefix of request ids, different for each start of a daemon.
     pub(super) instance: u32,
     phase: watch::Sender<DaemonPhase>,
+    pub(super) loading: Loading,
     /// When the last reload of all workspaces began, and its reports.
     reloaded: Mutex<Option<(Instant, LoadReports)>>,
 }
@@ -207,6 +209,7 @@ impl DaemonState {
             node,
             instance: since_epoch.subsec_nanos() ^ std::process::id().rotate_left(16),
             phase: watch::channel(DaemonPhase::Starting).0,
+            loading: Loading::begin(),
             reloaded: Mutex::default(),
             orchestrator,
             settings,
@@ -225,6 +228,24 @@ impl DaemonState {
             self.draining.cancel();
         }
         self.phase.send_replace(phase);
+    }
+
+    /// The workspaces are loaded: events are judged from now on.
+    pub(super) fn set_loaded(&self) {
+        self.loading.finish();
+        self.phase.send_if_modified(|phase| {
+            let is_starting = *phase == DaemonPhase::Starting;
+            if is_starting {
+                *phase = DaemonPhase::Ready;
+            }
+            is_starting
+        });
+    }
+
+    /// The daemon stops before its workspaces are loaded: no event is judged any more, and those that wait are answered.
+    pub(super) fn abandon_loading(&self) {
+        self.loading.abandon();
+        self.set_phase(DaemonPhase::Draining);
     }
 
     /// Begins the lame duck phase, unless the daemon drains already.
@@ -354,19 +375,5 @@ impl DaemonState {
         let why = error.to_string().into();
         self.unloaded.insert(&UnloadedWorkspace { id: id.clone(), root: settings.root.clone(), why });
         false
-    }
-
-    /// Waits until the workspaces are loaded: an earlier event would find no hooks.
-    ///
-    /// Returns an error if that takes longer than `limits.pending_deadline`.
-    pub(super) async fn loaded(&self) -> Result<(), ApiError> {
-        if self.phase() != DaemonPhase::Starting {
-            return Ok(());
-        }
-        let mut phase = self.phase.subscribe();
-        let started = phase.wait_for(|phase| *phase != DaemonPhase::Starting);
-        // `self` holds the sender, so the channel does not close meanwhile.
-        let waited = timeout(self.settings.limits.pending_deadline, started).await;
-        waited.map(drop).map_err(|_| ApiError::starting())
     }
 }

@@ -69,7 +69,7 @@ impl Daemon {
     /// events, lets those in flight finish until the deadline, cancels the rest, kills their processes, closes every
     /// connection, and flushes the audit and the traces. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
-        if !self.state.handover.is_handed_over() {
+        if !self.state.handover.is_handed_over() && self.state.loading.is_done() {
             self.be_lame_duck().await;
         }
         let begun = Instant::now();

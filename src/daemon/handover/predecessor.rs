@@ -28,7 +28,7 @@ use crate::{
         handed_over::{ListenerOwner, ListenerRole},
         handover_slot::{AcceptPhase, HandoverListener},
         server_identity, socket,
-        state::{DaemonPhase, DaemonState},
+        state::DaemonState,
     },
     handler::command::Lineage,
     orchestrator::SuccessorStores,
@@ -56,7 +56,7 @@ const BEGIN_WARNING: Duration = Duration::from_secs(5);
 /// Returns an error if another handover is under way, or if the socket is not that of this user.
 pub(in crate::daemon) async fn offer(state: &Arc<DaemonState>, socket: &Path) -> Result<(), ApiError> {
     let under_way = state.handover.begin().ok_or_else(ApiError::handover_under_way)?;
-    if state.is_draining() || state.phase() == DaemonPhase::Starting {
+    if state.is_draining() || !state.loading.is_done() {
         return Err(ApiError::handover_under_way());
     }
     let (link, pid) = connect(state, socket).await.map_err(|error| ApiError::no_handover(&error))?;

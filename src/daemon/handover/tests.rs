@@ -22,7 +22,7 @@ use crate::{
     config::{ListenSettings, Settings},
     daemon::{
         startup::open_store,
-        state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
+        state::{DaemonAddresses, DaemonState, Observers},
         tokens::TcpTokens,
     },
     handler::command::{GroupLedger, LockedLedger},
@@ -70,7 +70,7 @@ impl SimulatedDaemon {
 
     /// It has loaded its workspaces, and takes events.
     pub(crate) fn begin(&self) {
-        self.state.set_phase(DaemonPhase::Ready);
+        self.state.set_loaded();
     }
 
     /// Its process is gone.
@@ -85,7 +85,7 @@ impl SimulatedDaemon {
 
     /// Whether it takes events, or forwards them.
     pub(crate) fn is_ready(&self) -> bool {
-        self.state.phase() != DaemonPhase::Starting
+        self.state.loading.is_done()
     }
 
     /// Begins a handover, unless one is under way or done.

@@ -35,29 +35,88 @@ fn an_event_during_the_shutdown_gets_a_verdict() {
     }
 }
 
+/// A daemon that takes its time to load: the guard is in the last of its workspaces.
+fn slow_to_load(limits: &str) -> Daemon {
+    let mut setup = DaemonSetup::new().settings("workspaces:");
+    for number in 0..8 {
+        setup = setup.settings(&format!("  a{number}: {{ root: $DIR/a{number} }}"));
+        let hooks = setup.path().join(format!("a{number}/.openharness/hooks"));
+        fs::create_dir_all(&hooks).unwrap();
+        for hook_number in 0..500 {
+            let file = hook(&format!("h{hook_number}"), "run_failed", "true");
+            fs::write(hooks.join(format!("h{hook_number}.yaml")), file).unwrap();
+        }
+    }
+    let guard = hook("guard", "before_tool_dispatch", "echo no >&2; exit 2");
+    let setup = setup
+        .settings("  shop: { root: $DIR/shop }")
+        .settings(limits)
+        .file("shop/.openharness/hooks/guard.yaml", &guard);
+    let daemon = setup.spawn();
+    wait_until("it listens", || UnixStream::connect(daemon.socket()).is_ok());
+    daemon
+}
+
+/// Sends a request, whose answer comes later.
+fn begin(socket: &Path, request: &[u8]) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(request).unwrap();
+    stream
+}
+
+fn end_of(mut stream: UnixStream) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn events_that_wait_for_a_daemon_that_is_stopped_while_it_loads_get_an_answer() {
+    for by_signal in [true, false] {
+        let mut daemon = slow_to_load("limits: { pending_deadline: 1m }\nlisten: { lameduck: 1m }");
+        // What comes meanwhile waits in the sockets, and is there when it goes on.
+        daemon.signal(Signal::STOP);
+        let shop = daemon.path().join("shop");
+        let waiting: Vec<_> = DIALECTS
+            .into_iter()
+            .flat_map(|dialect| {
+                [(dialect, tool(dialect, &shop), true), (dialect, end(dialect, &shop), false)]
+            })
+            .map(|(dialect, body, blocked)| {
+                let request = post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes());
+                (dialect, begin(daemon.socket(), &request), blocked)
+            })
+            .collect();
+        let canonical = post("/v1/events", JSON, call("shop", "run").to_string().as_bytes());
+        let canonical = begin(daemon.socket(), &canonical);
+        let drain = (!by_signal).then(|| begin(&daemon.control_socket(), &post("/v1/drain", "", b"")));
+        if by_signal {
+            daemon.signal(Signal::TERM);
+        }
+        daemon.signal(Signal::CONT);
+        for (dialect, stream, blocked) in waiting {
+            let told = read_answer(&end_of(stream), false);
+            assert_answer(&told, dialect, blocked, "stopped while it loads");
+            let reason = format!("{told:?}");
+            // ClawdCode has no field for the person.
+            assert!(reason.contains("shutting down") || dialect == "clawd", "{reason}");
+        }
+        let refused = end_of(canonical);
+        assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+        for part in [r#""code":"shutting_down""#, r#""retry":"safe""#] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        if let Some(drain) = drain {
+            assert!(end_of(drain).starts_with("HTTP/1.1 2"));
+        }
+        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    }
+}
+
 #[test]
 fn no_event_is_judged_before_the_hooks_are_loaded() {
     for deadline in ["1ms", "1m"] {
-        let mut setup = DaemonSetup::new().settings("workspaces:");
-        // The guard is in the workspace that is loaded last.
-        for number in 0..8 {
-            setup = setup.settings(&format!("  a{number}: {{ root: $DIR/a{number} }}"));
-            let hooks = setup.path().join(format!("a{number}/.openharness/hooks"));
-            fs::create_dir_all(&hooks).unwrap();
-            for hook_number in 0..500 {
-                let file = hook(&format!("h{hook_number}"), "run_failed", "true");
-                fs::write(hooks.join(format!("h{hook_number}.yaml")), file).unwrap();
-            }
-        }
-        let setup = setup
-            .settings("  shop: { root: $DIR/shop }")
-            .settings(&format!("limits: {{ pending_deadline: {deadline} }}"))
-            .file(
-                "shop/.openharness/hooks/guard.yaml",
-                &hook("guard", "before_tool_dispatch", "echo no >&2; exit 2"),
-            );
-        let mut daemon = setup.spawn();
-        wait_until("it listens", || UnixStream::connect(daemon.socket()).is_ok());
+        let mut daemon = slow_to_load(&format!("limits: {{ pending_deadline: {deadline} }}"));
         let mut early = 0;
         // The first requests come before the hooks are loaded; the last ones are judged by them.
         loop {

@@ -1,0 +1,91 @@
+//! Whether the workspaces are loaded, which events wait for, and a start that is stopped before they are.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::error::ApiError;
+
+/// How far the workspaces are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LoadProgress {
+    UnderWay,
+    Done,
+    /// The daemon stops before they are loaded.
+    Abandoned,
+}
+
+/// The first loading of the workspaces.
+#[derive(Debug)]
+pub(super) struct Loading(watch::Sender<LoadProgress>);
+
+impl Loading {
+    pub(super) fn begin() -> Self {
+        Self(watch::channel(LoadProgress::UnderWay).0)
+    }
+
+    pub(super) fn finish(&self) {
+        self.0.send_replace(LoadProgress::Done);
+    }
+
+    /// The daemon stops before.
+    pub(super) fn abandon(&self) {
+        self.0.send_replace(LoadProgress::Abandoned);
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        *self.0.borrow() == LoadProgress::Done
+    }
+
+    /// Waits until the workspaces are loaded.
+    ///
+    /// Returns an error if that takes longer than the limit, or if the daemon stops before.
+    pub(super) async fn done(&self, limit: Duration) -> Result<(), ApiError> {
+        if self.is_done() {
+            return Ok(());
+        }
+        let mut progress = self.0.subscribe();
+        let ended = progress.wait_for(|progress| *progress != LoadProgress::UnderWay);
+        // `self` is the sender, so the channel does not close meanwhile.
+        let ended = timeout(limit, ended).await.map_err(|_| ApiError::starting())?;
+        let is_done = ended.is_ok_and(|progress| *progress == LoadProgress::Done);
+        if is_done { Ok(()) } else { Err(ApiError::shutting_down()) }
+    }
+}
+
+/// A start that can be stopped.
+#[derive(Debug, Default)]
+pub(crate) struct StoppableStart {
+    listens: AtomicBool,
+    stop: CancellationToken,
+}
+
+impl StoppableStart {
+    /// Asks the start to stop. Returns whether it goes on until those who wait for an answer have one; otherwise, or when
+    /// asked again, it can be dropped.
+    #[cfg(feature = "cli")]
+    pub(crate) fn stop(&self) -> bool {
+        let goes_on = self.listens.load(Ordering::Acquire) && !self.is_stopped();
+        self.stop.cancel();
+        goes_on
+    }
+
+    /// Whether it was asked to stop.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// From here on hosts can connect, and wait for answers of this daemon alone.
+    pub(super) fn listens(&self) {
+        self.listens.store(true, Ordering::Release);
+    }
+
+    pub(super) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+}

@@ -214,8 +214,8 @@ fn an_answered_event_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_hook_that_fails_is_tried_again() {
-    let setup = setup();
+fn a_hook_that_fails_is_tried_again_and_the_audit_counts_the_deliveries() {
+    let setup = setup().settings("audit: { to: $DIR/audit }");
     let here = setup.path();
     let flaky = format!(
         "name: flaky\nevents: [run_failed]\nhandler:\n  type: command\n  command: |\n    \
@@ -231,6 +231,13 @@ fn a_hook_that_fails_is_tried_again() {
     is_empty(&daemon);
     let (count, highest) = deliveries(&here)["one"];
     assert_eq!(count, usize::try_from(highest).unwrap(), "each has a number of its own");
+    let audited = || -> Vec<u64> {
+        let lines = fs::read_to_string(here.join("audit")).unwrap_or_default();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| line["delivery"].as_u64().unwrap()).collect()
+    };
+    wait_until("each delivery has a line in the audit", || audited().len() >= count);
+    assert_eq!(audited(), (1..=u64::from(highest)).collect::<Vec<_>>());
     daemon.finish();
 }
 

@@ -15,9 +15,9 @@ use crate::{
     FinishedEvent, RunRef,
     config::AuditPatches,
     model::{
-        DecisionId, DialectName, Ended, Event, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
-        HookReport, Json, Outcome, Redactor, Target, Targets, Timestamp, ToolCallId, TrustState, Verdict,
-        is_short, milliseconds,
+        Arrival, DecisionId, DialectName, Ended, Event, EventId, EventKind, EventPeer, FailureMode,
+        HandlerKind, HookReport, Json, Outcome, Redactor, Target, Targets, Timestamp, ToolCallId, TrustState,
+        Verdict, is_short, milliseconds,
     },
 };
 
@@ -34,6 +34,7 @@ pub(super) struct AuditEntry {
     tool: Option<Arc<str>>,
     tool_call_id: Option<ToolCallId>,
     client: Client,
+    delivery: u32,
     /// Says what became of the line, where an answer waits for it.
     pub(super) guard: Option<LineGuard>,
 }
@@ -80,6 +81,7 @@ impl AuditEntry {
             tool: event.attributes.tool_name.clone(),
             tool_call_id: event.tool_call_id.clone(),
             client: Client::of(&event),
+            delivery: event.arrival.as_ref().map_or(1, Arrival::delivery),
             guard: None,
             run,
             outcome,
@@ -136,7 +138,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<&'a str>,
     client: Client,
-    /// How often the event was delivered. Events are delivered once.
+    /// Which delivery of the event this was, from 1.
     delivery: u32,
 }
 
@@ -171,7 +173,7 @@ enum Patched {
 
 /// Adds the line of an outcome, with its end.
 pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
-    let AuditEntry { run, outcome, at, redactor, event_id, tool, tool_call_id, client, .. } = entry;
+    let AuditEntry { run, outcome, at, redactor, event_id, tool, tool_call_id, client, delivery, .. } = entry;
     let line = Line {
         at: Timestamp::of(*at).to_string(),
         workspace_id: redactor.text(run.workspace_id.as_str()),
@@ -190,7 +192,7 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
         snapshot_version: outcome.snapshot_version,
         snapshot: outcome.snapshot_content.as_deref(),
         client: *client,
-        delivery: 1,
+        delivery: *delivery,
     };
     let start = into.len();
     if let Err(error) = serde_json::to_writer(&mut *into, &line) {

@@ -1,13 +1,18 @@
-//! What hook files are checked against, and what is reported about the hooks that were read.
+//! What hook files are checked against, how the settings have hooks run, and what is reported about the hooks that were
+//! read.
 
-use std::collections::HashMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    num::NonZeroUsize,
+};
 
-use super::{Settings, files::FileBytes, last_good_store::GoodFiles};
+use super::{HandlerMode, HandlerSettings, Settings, files::FileBytes, last_good_store::GoodFiles};
 use crate::{
     dialect::{HookRules, UnixSockets, UnsafeVariables},
     model::{
-        Diagnostic, Handler, Hook, HookName, HttpHandler, HttpTarget, Scope, Severity, escaped_line,
-        is_certainly_private, literal_address,
+        CommandMode, Diagnostic, FailurePolicy, Handler, Hook, HookName, HttpHandler, HttpTarget, Scope,
+        Severity, WorkerBounds, escaped_line, is_certainly_private, literal_address,
     },
     registry::guards_alike,
 };
@@ -24,6 +29,61 @@ pub(super) fn hook_rules(settings: &Settings) -> HookRules {
         },
         unix_sockets: if settings.allow_unix_sockets { UnixSockets::Allowed } else { UnixSockets::Refused },
     }
+}
+
+/// Has hooks run as the settings say. Nothing that guards gets weaker: of two policies, the stricter counts.
+///
+/// Returns a warning about each mode of a hook that starts no process.
+pub(super) fn configure(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerSettings>) -> Vec<Diagnostic> {
+    if handlers.is_empty() {
+        return Vec::new();
+    }
+    let mut diagnostics = Vec::new();
+    for hook in hooks {
+        let by_command = || handlers.get(&*shell_line(hook)?);
+        let Some(settings) = handlers.get(hook.name.as_str()).or_else(by_command) else { continue };
+        hook.max_concurrency = settings.max_concurrency.or(hook.max_concurrency);
+        hook.on_error = stricter(hook.on_error, settings.on_error);
+        hook.on_timeout = stricter(hook.on_timeout, settings.on_timeout);
+        let Some(mode) = settings.mode else { continue };
+        match &mut hook.handler {
+            Handler::Command(command) => command.mode = command_mode(mode, settings.processes, command.mode),
+            _ => diagnostics.extend(no_process(hook, mode)),
+        }
+    }
+    diagnostics
+}
+
+/// The stricter of what a hook's own file and the settings say.
+fn stricter(own: FailurePolicy, settings: Option<FailurePolicy>) -> FailurePolicy {
+    match (own, settings) {
+        (FailurePolicy::Deny, _) | (_, None) => own,
+        (FailurePolicy::Ask | FailurePolicy::Ignore, Some(settings)) => settings,
+    }
+}
+
+fn command_mode(mode: HandlerMode, processes: NonZeroUsize, own: CommandMode) -> CommandMode {
+    match (mode, own) {
+        (HandlerMode::Oneshot, _) => CommandMode::Oneshot,
+        (HandlerMode::Prespawn, _) => CommandMode::Prespawn { spares: processes },
+        (HandlerMode::Worker, CommandMode::Worker(own)) => {
+            CommandMode::Worker(WorkerBounds { workers: processes, ..own })
+        }
+        (HandlerMode::Worker, _) => {
+            CommandMode::Worker(WorkerBounds { workers: processes, ..WorkerBounds::default() })
+        }
+    }
+}
+
+fn no_process(hook: &Hook, mode: HandlerMode) -> Option<Diagnostic> {
+    let message = format!(
+        "`handlers` in the settings has the mode `{}` for `{}`, which is no command",
+        mode.as_str(),
+        hook.name
+    );
+    let diagnostic =
+        Diagnostic::of_file(Severity::Warning, "handlers", hook.source.file.as_deref()?, message);
+    Some(Diagnostic { line: hook.source.line, column: 1, ..diagnostic.help("remove the mode there") })
 }
 
 /// Errors about hooks whose handler is not compiled in. They stay loaded and fail at each event, so that the policy of
@@ -153,8 +213,13 @@ pub(super) fn duplicate_commands(hooks: &[Hook]) -> Vec<Diagnostic> {
 
 /// The shell line of an enabled command hook.
 fn command_line(hook: &Hook) -> Option<String> {
+    shell_line(hook).filter(|_| hook.enabled).map(Cow::into_owned)
+}
+
+/// The command of a hook, as a shell takes it.
+fn shell_line(hook: &Hook) -> Option<Cow<'_, str>> {
     match &hook.handler {
-        Handler::Command(command) if hook.enabled => Some(command.line.in_a_shell().into_owned()),
+        Handler::Command(command) => Some(command.line.in_a_shell()),
         _ => None,
     }
 }

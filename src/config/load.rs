@@ -14,7 +14,9 @@ use super::{
     discover::{self, WORKSPACE_DIRECTORY},
     files::{self, FileBytes},
     guards,
-    hook_checks::{duplicate_commands, hook_rules, missing_features, refused_targets, unique_names},
+    hook_checks::{
+        configure, duplicate_commands, hook_rules, missing_features, refused_targets, unique_names,
+    },
     last_good::{BrokenFileRules, load_with_last_good, note_versions},
     last_good_store::GoodFiles,
     loaded_workspace::{LoadContext, LoadedWorkspace, RegisteredWorkspace},
@@ -236,8 +238,14 @@ impl LoadedWorkspace {
         let examined = resolver.into_examined();
         self.files.extend(examined.read);
         self.missing_files.extend(examined.missing);
-        self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &root));
+        self.configure_hooks(settings);
         self.report_hooks(workspace, settings);
+    }
+
+    /// Has the hooks run as the settings say, in the sandboxes of their levels.
+    fn configure_hooks(&mut self, settings: &Settings) {
+        self.diagnostics.extend(configure(&mut self.hooks, &settings.handlers));
+        self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &self.workspace.root));
     }
 
     /// Reports loaded hooks that cannot run as they are, those that do the same as another one, and a directory that

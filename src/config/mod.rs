@@ -83,10 +83,10 @@ pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, works
 #[cfg(feature = "cli")]
 pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HttpSettings,
-    LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings,
-    OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings,
-    TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HandlerMode, HandlerSettings,
+    HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings,
+    NativePoolSettings, OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources,
+    Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file};

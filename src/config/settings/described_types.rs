@@ -11,16 +11,16 @@ use super::{
     audit::{AuditDestination, AuditPatches, AuditSync},
     data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
-    entries::LONGEST_MODEL_NAME,
-    table::{ModelSettings, WorkspaceSettings},
+    entries::{HandlerMode, LONGEST_COMMAND, LONGEST_MODEL_NAME, MOST_PROCESSES, ProcessCount},
+    table::{HandlerSettings, ModelSettings, WorkspaceSettings},
     value_types::{
         Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature,
         TraceUrl, VariablePattern, VariablePrefix,
     },
 };
 use crate::model::{
-    Address, DialectName, FilesystemAccess, HookName, HttpTarget, JsonOutput, ModelApi, NetworkAccess,
-    SecretText,
+    Address, DialectName, FailurePolicy, FilesystemAccess, HookName, HttpTarget, JsonOutput, ModelApi,
+    NetworkAccess, SecretText,
 };
 use crate::registry::RequiredEvents;
 
@@ -36,6 +36,43 @@ const URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x0
 impl DescribedEntry for WorkspaceSettings {
     fn names() -> Json {
         json!({ "pattern": r"^[^\x00-\x1f\x7f-\x9f]{1,256}$" })
+    }
+}
+
+impl DescribedEntry for HandlerSettings {
+    fn names() -> Json {
+        json!({ "maxLength": LONGEST_COMMAND, "pattern": r"^[^\x00]*[^\s\x00][^\x00]*$" })
+    }
+}
+
+impl DescribedValue for HandlerMode {
+    fn form() -> ValueForm {
+        ValueForm::new("mode", [("enum", json!(Self::ALL.map(Self::as_str)))])
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field.as_str())
+    }
+}
+
+impl DescribedValue for FailurePolicy {
+    fn form() -> ValueForm {
+        ValueForm::new("`ask` or `deny`", [("enum", json!(["ask", "deny"]))])
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field.as_str())
+    }
+}
+
+impl DescribedValue for ProcessCount {
+    fn form() -> ValueForm {
+        let range = [("type", json!("integer")), ("minimum", json!(1)), ("maximum", json!(MOST_PROCESSES))];
+        ValueForm::new("number", range)
+    }
+
+    fn show(field: &NonZeroUsize) -> Json {
+        json!(field)
     }
 }
 

@@ -1,18 +1,107 @@
-//! The names of workspaces and models in the settings, and how one is made in code.
+//! The names of workspaces, handlers and models in the settings, and how one is made in code.
 
-use std::path::{Path, PathBuf};
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    keys::{KeySet, NamedEntry},
-    table::{ModelSettings, Settings, WorkspaceSettings},
+    keys::{KeySet, NamedEntry, ValueType},
+    table::{HandlerSettings, ModelSettings, Settings, WorkspaceSettings},
 };
 use crate::{
     dialect::Value,
-    model::{ModelApi, WorkspaceId},
+    model::{FailurePolicy, ModelApi, WorkspaceId},
 };
 
 /// The longest name of a model, in bytes.
 pub(super) const LONGEST_MODEL_NAME: usize = 256;
+
+/// The longest name or command of a hook, in bytes.
+pub(super) const LONGEST_COMMAND: usize = 4096;
+
+/// The most processes of a hook.
+pub(super) const MOST_PROCESSES: i64 = 64;
+
+/// A number of processes of a hook.
+pub(super) struct ProcessCount;
+
+/// How the process of a command is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandlerMode {
+    /// For each event.
+    Oneshot,
+    /// For each event, in advance.
+    Prespawn,
+    /// For many events, over the worker protocol.
+    Worker,
+}
+
+impl HandlerMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Oneshot, Self::Prespawn, Self::Worker];
+
+    /// The name as written in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Oneshot => "oneshot",
+            Self::Prespawn => "prespawn",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+impl ValueType for ProcessCount {
+    type Field = NonZeroUsize;
+
+    fn parse(value: &Value<'_>) -> Option<NonZeroUsize> {
+        let number = value.integer()?;
+        let count = usize::try_from(number).ok().filter(|_| number <= MOST_PROCESSES);
+        let count = count.and_then(NonZeroUsize::new);
+        if count.is_none() {
+            let message = format!("`{}` is out of range", value.name());
+            value.error("count", message, format!("use 1 to {MOST_PROCESSES}"));
+        }
+        count
+    }
+}
+
+impl ValueType for HandlerMode {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|mode| (mode.as_str(), mode)))
+    }
+}
+
+/// Only what makes a hook stricter.
+impl ValueType for FailurePolicy {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&[Self::Ask, Self::Deny].map(|policy| (policy.as_str(), policy)))
+    }
+}
+
+impl NamedEntry for HandlerSettings {
+    type Name = String;
+
+    fn name(entry: &Value<'_>) -> Option<String> {
+        let name = entry.name();
+        if name.trim().is_empty() || name.len() > LONGEST_COMMAND || name.contains('\0') {
+            let message = format!("the name or command of a hook must have 1 to {LONGEST_COMMAND} bytes");
+            entry.error_at(entry.key_span(), "handlers", message, "write it as `hookyard list` shows it");
+            return None;
+        }
+        Some(name.to_owned())
+    }
+}
+
+impl Default for HandlerSettings {
+    fn default() -> Self {
+        Self::declared()
+    }
+}
 
 impl WorkspaceSettings {
     /// A workspace in a directory, whose own settings file says the rest.

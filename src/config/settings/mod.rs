@@ -27,9 +27,10 @@ mod value_types;
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, OutboxSettings};
 pub use data::DataDirectory;
+pub use entries::HandlerMode;
 pub use listen::ListenSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
-    AuditSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings, TraceSettings,
-    WorkerPoolSettings, WorkspaceSettings,
+    AuditSettings, HandlerSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings,
+    TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };

@@ -10,6 +10,7 @@ use super::{
     boundaries::{HttpSettings, LevelSettings, LimitSettings, OutboxSettings},
     data::{DataDirectory, NodeName},
     declare::settings,
+    entries::{HandlerMode, ProcessCount},
     listen::ListenSettings,
     sandbox::SandboxSettings,
     value_types::{
@@ -17,7 +18,7 @@ use super::{
         VariablePrefix, count,
     },
 };
-use crate::model::{Address, JsonOutput, ModelApi, SecretText, WorkspaceId};
+use crate::model::{Address, FailurePolicy, JsonOutput, ModelApi, SecretText, WorkspaceId};
 
 settings! {
     /// The settings of hookyard.
@@ -132,6 +133,12 @@ settings! {
         #[example = "[guard, {hook: audit, events: [before_tool_dispatch], workspaces: [shop]}]"]
         required: Vec<RequiredHook> = Vec::new(),
 
+        /// How hooks are run, by the name of the hook, as `hookyard list` shows it, or by its command, as it is written: for
+        /// hooks of agents' settings, which cannot say it themselves. Only the settings file and `--set` can say so, not an
+        /// environment variable.
+        #[example = "claude.user.PreToolUse.1.1"]
+        handlers: BTreeMap<String, HandlerSettings> = BTreeMap::new(),
+
         /// Sources of `${secrets.NAME}` in hook files, in the order in which they are searched.
         secrets: SecretSources = SecretSources::default(),
 
@@ -156,6 +163,31 @@ settings! {
         /// Dialects whose hooks run: `auto` or a list; `null` means what the workspace's own settings file says.
         #[example = "auto"]
         dialects: Option<DialectSelection> = None,
+    }
+}
+
+settings! {
+    /// How a hook is run. What is not said here stays as its own file has it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub entry HandlerSettings {
+        /// How the process of a command is started: `oneshot`, `prespawn` or `worker`; `null` means as its own file says.
+        #[example = "prespawn"]
+        mode: Option<HandlerMode> = None,
+
+        /// Maximum number of processes that wait for events (`prespawn`) or serve them (`worker`).
+        processes: NonZeroUsize as ProcessCount = count(1),
+
+        /// Maximum number of events that the hook handles at the same time; `null` means as its own file says.
+        #[example = "4"]
+        max_concurrency: Option<NonZeroUsize> = None,
+
+        /// What a failure counts as: `ask` or `deny`, if that is stricter than what its own file says.
+        #[example = "deny"]
+        on_error: Option<FailurePolicy> = None,
+
+        /// What a timeout counts as: `ask` or `deny`, if that is stricter than what its own file says.
+        #[example = "deny"]
+        on_timeout: Option<FailurePolicy> = None,
     }
 }
 

@@ -6,6 +6,7 @@ mod claude;
 mod commands;
 mod control_from_hooks;
 mod foreign_sockets;
+mod handlers;
 mod isolation;
 mod levels;
 mod page;

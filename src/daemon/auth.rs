@@ -77,7 +77,10 @@ pub(super) enum ListenerAuth {
     /// A TCP address.
     Tcp(Arc<TcpTokens>),
     /// A TCP address that serves metrics and health only.
-    MetricsOnly,
+    MetricsOnly {
+        /// Whether only this machine reaches it.
+        is_local: bool,
+    },
 }
 
 impl ListenerAuth {
@@ -87,7 +90,7 @@ impl ListenerAuth {
             Self::EventSocket => ListenerKind::EventSocket,
             Self::ControlSocket(_) => ListenerKind::ControlSocket,
             Self::Tcp(_) => ListenerKind::Tcp,
-            Self::MetricsOnly => ListenerKind::Metrics,
+            Self::MetricsOnly { .. } => ListenerKind::Metrics,
         }
     }
 
@@ -100,7 +103,7 @@ impl ListenerAuth {
     pub(super) fn tokens_replaced(&self) -> Option<CancellationToken> {
         match self {
             Self::Tcp(tokens) => Some(tokens.current().replaced()),
-            Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly => None,
+            Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly { .. } => None,
         }
     }
 
@@ -109,10 +112,12 @@ impl ListenerAuth {
     /// Returns an error if the client does not have it.
     pub(super) fn authorize(&self, uri: &Uri, headers: &HeaderMap, right: AccessRight) -> Result<(), Denial> {
         match self {
-            Self::MetricsOnly if right > AccessRight::Metrics => Err(Denial::NotServed),
+            Self::MetricsOnly { .. } if right > AccessRight::Metrics => Err(Denial::NotServed),
             Self::EventSocket if right == AccessRight::Control => Err(Denial::NoControl),
             Self::ControlSocket(lineage) if right == AccessRight::Control => check_lineage(*lineage),
-            Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly => Ok(()),
+            Self::MetricsOnly { is_local: true } => check_local_request(uri, headers),
+            Self::MetricsOnly { is_local: false } => check_no_web_page(headers),
+            Self::EventSocket | Self::ControlSocket(_) => Ok(()),
             Self::Tcp(tokens) => authorize_tcp(&tokens.current(), uri, headers, right),
         }
     }
@@ -224,7 +229,7 @@ fn unauthorized(message: &str) -> ApiError {
 }
 
 fn forbidden(message: &str) -> ApiError {
-    let hint = "this address is for programs of this machine; set `listen.token_file` to admit others";
+    let hint = "an address without a token is for programs, and a local one for those of this machine; set `listen.token_file` to admit others to `listen.tcp`";
     ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint)
 }
 
@@ -234,14 +239,16 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Rejects what a web page makes its reader's browser send: such a request has an `Origin` or `Sec-Fetch-Site`, or, by
-/// DNS rebinding, a `Host` of the page's own that resolves to this machine.
-fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), Denial> {
+/// Rejects what a web page makes its reader's browser send: such a request has an `Origin` or `Sec-Fetch-Site`.
+fn check_no_web_page(headers: &HeaderMap) -> Result<(), Denial> {
     // `none` is an address that the user opened: no page reads the answer.
     let from_web_page = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "none");
-    if from_web_page || headers.contains_key(ORIGIN) {
-        return Err(Denial::WebPage);
-    }
+    if from_web_page || headers.contains_key(ORIGIN) { Err(Denial::WebPage) } else { Ok(()) }
+}
+
+/// Also rejects what a page sends by DNS rebinding, with a `Host` of its own that resolves to this machine.
+fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), Denial> {
+    check_no_web_page(headers)?;
     let mut hosts = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     // HTTP/2 sends the host in `:authority`.
     let is_here = uri.authority().is_none_or(|host| is_loopback(host.as_str())) && hosts.all(is_loopback);

@@ -197,7 +197,8 @@ impl OpenListeners {
         if let Some((listener, owner)) = self.metrics {
             let connections = tcp_places(limits.metrics_connections, "limits.metrics_connections");
             let share = ListenerShare::of_metrics(limits, connections);
-            let listener = Listener::Tcp(listener, ListenerAuth::MetricsOnly);
+            let is_local = self.addresses.metrics.is_some_and(|address| address.ip().is_loopback());
+            let listener = Listener::Tcp(listener, ListenerAuth::MetricsOnly { is_local });
             let open = OpenListener { role: ListenerRole::Metrics, listener, owner };
             listeners.push((open, Admission::new(state, share)));
         }

@@ -88,6 +88,28 @@ fn the_metrics_address_serves_metrics_only() {
 }
 
 #[test]
+fn a_web_page_reads_no_metrics() {
+    for (listen, of_rebinding) in [("127.0.0.1:0", 403), ("0.0.0.0:0", 200)] {
+        let daemon =
+            DaemonSetup::new().argument("--set").argument(&format!("listen.metrics={listen}")).serve();
+        let status = daemon.get("/v1/status");
+        let port = status["metrics"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+        let address = format!("127.0.0.1:{port}");
+        for (headers, expected) in [
+            ("host: localhost\r\n", 200),
+            ("host: localhost\r\nsec-fetch-site: none\r\n", 200),
+            ("host: localhost\r\norigin: http://localhost\r\n", 403),
+            ("host: localhost\r\nsec-fetch-site: same-origin\r\n", 403),
+            // Who scrapes an address that other machines reach may call it by any name.
+            ("host: rebound.example.com\r\n", of_rebinding),
+        ] {
+            assert_eq!(ask(&address, "/metrics", headers).status, expected, "{listen} {headers}");
+        }
+        daemon.finish();
+    }
+}
+
+#[test]
 fn other_machines_need_a_token() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let reported = refused(DaemonSetup::new().argument("--tcp").argument(address));

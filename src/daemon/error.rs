@@ -1,6 +1,6 @@
 //! API errors: a status, a stable code, a message and a hint, as JSON.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 use axum::{
     Json,
@@ -140,6 +140,17 @@ impl ApiError {
 
     pub(super) fn not_found(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message, hint)
+    }
+
+    /// The working directory of an event is in no workspace.
+    pub(super) fn outside_workspaces(cwd: &str) -> Self {
+        let message = format!("the event's cwd {cwd:?} is in no workspace");
+        let hint = if Path::new(cwd).is_absolute() {
+            "register a workspace that contains it, or add a directory above it to `workspace_roots`"
+        } else {
+            "send it as an absolute path"
+        };
+        Self::not_found("no_workspace", message, hint)
     }
 
     pub(super) fn status(&self) -> StatusCode {

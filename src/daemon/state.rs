@@ -38,6 +38,7 @@ use crate::{
     DispatchError, LoadReport, Orchestrator,
     config::{Settings, WorkspaceSettings},
     model::{Outcome, WorkspaceId},
+    run::EventSender,
     telemetry::{ApiMeters, Exporter},
 };
 
@@ -307,7 +308,7 @@ impl DaemonState {
         for (workspace, mut event) in self.orchestrator.workspaces_missing_for_outbox() {
             // Only by its directory: the workspace that it was in is not registered.
             event.workspace_id = None;
-            if let Err(error) = self.locator.locate(&self.orchestrator, &event).await {
+            if let Err(error) = self.locator.locate(&self.orchestrator, EventSender::Outbox, &event).await {
                 let error = ApiError::from(error);
                 tracing::warn!(
                     %workspace, %error, "the workspace of events that are to be delivered again is not registered"

@@ -23,6 +23,7 @@ use crate::{
     Orchestrator, WorkspaceError,
     config::{Settings, TrustedRoots, WorkspaceSettings, nearest_of, replaced_directory, trusted_roots},
     model::{Event, PartialEvent, WorkspaceId},
+    run::EventSender,
 };
 
 /// How long a lookup is cached. Meanwhile a directory inside may get hook files of its own.
@@ -66,7 +67,7 @@ pub(super) enum LocateError {
 impl From<LocateError> for ApiError {
     fn from(error: LocateError) -> Self {
         match error {
-            LocateError::Outside(cwd) => outside(&cwd),
+            LocateError::Outside(cwd) => ApiError::outside_workspaces(&cwd),
             LocateError::Unusable(error) => error.into(),
             LocateError::NotLoaded(workspace) => Self::not_loaded(&workspace.id, &workspace.why),
             LocateError::ShuttingDown => Self::shutting_down(),
@@ -126,6 +127,7 @@ impl WorkspaceLocator {
     pub(super) async fn locate(
         &self,
         orchestrator: &Orchestrator,
+        sender: EventSender,
         event: &Event,
     ) -> Result<Option<WorkspaceId>, LocateError> {
         let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
@@ -151,7 +153,9 @@ impl WorkspaceLocator {
                     why,
                 }));
             }
-            LookupResult::Unregistered(directory) => Box::pin(self.register(orchestrator, directory)).await?,
+            LookupResult::Unregistered(directory) => {
+                Box::pin(self.register(orchestrator, sender, directory)).await?
+            }
             LookupResult::Outside => return Err(LocateError::Outside(Arc::clone(cwd))),
         };
         self.cache(cwd, id.clone());
@@ -163,6 +167,7 @@ impl WorkspaceLocator {
     pub(super) async fn guards(
         &self,
         orchestrator: &Orchestrator,
+        sender: EventSender,
         settings: &Settings,
         event: &PartialEvent,
     ) -> GuardScope {
@@ -172,10 +177,12 @@ impl WorkspaceLocator {
                 GuardScope::Workspace(id)
             }
             Ok(LookupResult::Registered(_)) => GuardScope::NotLoaded,
-            Ok(LookupResult::Unregistered(directory)) => match self.register(orchestrator, directory).await {
-                Ok(id) => GuardScope::Workspace(id),
-                Err(_) => GuardScope::NotLoaded,
-            },
+            Ok(LookupResult::Unregistered(directory)) => {
+                match self.register(orchestrator, sender, directory).await {
+                    Ok(id) => GuardScope::Workspace(id),
+                    Err(_) => GuardScope::NotLoaded,
+                }
+            }
             Ok(LookupResult::Outside) if is_in_missing_workspace(cwd, orchestrator, settings) => {
                 GuardScope::NotLoaded
             }
@@ -214,10 +221,11 @@ impl WorkspaceLocator {
     pub(super) async fn guards_of_unreadable(
         &self,
         orchestrator: &Orchestrator,
+        sender: EventSender,
         event: &PartialEvent,
     ) -> GuardScope {
         let registered = match &event.cwd {
-            Some(cwd) => self.register_for_unreadable(orchestrator, cwd).await,
+            Some(cwd) => self.register_for_unreadable(orchestrator, sender, cwd).await,
             None => Ok(()),
         };
         if registered.is_err() { GuardScope::NotLoaded } else { self.guards_of_unknown(event) }
@@ -230,13 +238,16 @@ impl WorkspaceLocator {
     pub(super) async fn register_for_unreadable(
         &self,
         orchestrator: &Orchestrator,
+        sender: EventSender,
         cwd: &Arc<str>,
     ) -> Result<(), LocateError> {
         if self.roots.load().real.is_empty() {
             return Ok(());
         }
         match self.find(orchestrator, cwd).await? {
-            LookupResult::Unregistered(directory) => self.register(orchestrator, directory).await.map(drop),
+            LookupResult::Unregistered(directory) => {
+                self.register(orchestrator, sender, directory).await.map(drop)
+            }
             LookupResult::Registered(_) | LookupResult::Outside => Ok(()),
         }
     }
@@ -245,13 +256,14 @@ impl WorkspaceLocator {
     async fn register(
         &self,
         orchestrator: &Orchestrator,
+        sender: EventSender,
         directory: PathBuf,
     ) -> Result<WorkspaceId, LocateError> {
         let orchestrator = orchestrator.clone();
         let watch = Arc::clone(&self.watch);
         let registered = tokio::spawn(async move {
             let id = WorkspaceId::of_path(&directory);
-            match orchestrator.register(&id, WorkspaceSettings::new(&directory)).await {
+            match orchestrator.register_for(sender, &id, WorkspaceSettings::new(&directory)).await {
                 Ok(report) => {
                     watch.rescan(&id);
                     let root = directory.display();
@@ -263,7 +275,12 @@ impl WorkspaceLocator {
                     orchestrator.loaded(&id).await;
                     Ok(id)
                 }
-                Err(error) => Err(LocateError::Unusable(error)),
+                Err(error) => {
+                    if matches!(error, WorkspaceError::TooMany(_)) {
+                        orchestrator.turned_away();
+                    }
+                    Err(LocateError::Unusable(error))
+                }
             }
         });
         registered.await.map_err(|_| LocateError::ShuttingDown)?
@@ -377,14 +394,4 @@ fn nearest_below(
 fn is_plain(cwd: &str) -> bool {
     let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     cwd.starts_with('/') && !cwd.contains('\0') && Path::new(cwd).components().all(is_plain)
-}
-
-fn outside(cwd: &str) -> ApiError {
-    let message = format!("the event's cwd {cwd:?} is in no workspace");
-    let hint = if Path::new(cwd).is_absolute() {
-        "register a workspace that contains it, or add a directory above it to `workspace_roots`"
-    } else {
-        "send it as an absolute path"
-    };
-    ApiError::not_found("no_workspace", message, hint)
 }

@@ -19,7 +19,7 @@ use super::{
     handle::{EventLog, Inner, Orchestrator, most_anonymous, most_in_flight},
     native_hook::NativeHook,
     workspace_table::WorkspaceTable,
-    workspaces::with_real_root,
+    workspace_table::with_real_root,
 };
 use crate::{
     config::{

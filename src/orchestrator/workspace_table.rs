@@ -6,7 +6,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{error::WorkspaceError, load_report::LoadReport};
-use crate::{config::WorkspaceSettings, model::WorkspaceId};
+use crate::{
+    config::{self, Settings, WorkspaceSettings},
+    model::WorkspaceId,
+};
 
 /// The registered workspaces by id.
 #[derive(Debug, Default)]
@@ -83,5 +86,20 @@ impl WorkspaceTable {
 impl WorkspaceEntry {
     pub(super) fn report(&self) -> MutexGuard<'_, Option<LoadReport>> {
         self.report.lock()
+    }
+}
+
+/// The settings of a workspace with its directory absolute and without symbolic links.
+///
+/// Returns an error if it is no directory.
+pub(super) fn with_real_root(
+    settings: WorkspaceSettings,
+    all: &Settings,
+) -> Result<WorkspaceSettings, WorkspaceError> {
+    let environment = |name: &str| std::env::var(name).ok();
+    match config::workspace_place(&settings.root, all, &environment).map(|place| place.root) {
+        Ok(root) if root.is_dir() => Ok(WorkspaceSettings { root, ..settings }),
+        Ok(path) => Err(WorkspaceError::Directory { path, source: std::io::ErrorKind::NotADirectory.into() }),
+        Err(error) => Err(WorkspaceError::Directory { path: settings.root, source: error }),
     }
 }

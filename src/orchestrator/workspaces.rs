@@ -15,13 +15,13 @@ use super::{
     handle::Orchestrator,
     load_report::{KeptFile, LoadReport, carry_versions, kept_files, kept_remarks},
     reload_log,
-    workspace_table::{InsertedWorkspace, WorkspaceEntry},
+    workspace_table::{InsertedWorkspace, WorkspaceEntry, with_real_root},
 };
 use crate::{
-    config::{self, LoadOptions, LoadedWorkspace, RegisteredWorkspace, Settings, WorkspaceSettings},
+    config::{self, LoadOptions, LoadedWorkspace, RegisteredWorkspace, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
     registry::{HookChanges, RegisteredHook, Snapshot, keep_rules_of_broken_files},
-    run::Outbox,
+    run::{EventSender, Outbox},
     supervisor::{PublishedSnapshot, SupervisorMessage},
     telemetry::ConfigLoaded,
 };
@@ -39,10 +39,20 @@ impl Orchestrator {
         id: &WorkspaceId,
         settings: WorkspaceSettings,
     ) -> Result<LoadReport, WorkspaceError> {
+        self.register_for(EventSender::Known, id, settings).await
+    }
+
+    /// The same for an event of a sender, who may take its part of the limit.
+    pub(crate) async fn register_for(
+        &self,
+        sender: EventSender,
+        id: &WorkspaceId,
+        settings: WorkspaceSettings,
+    ) -> Result<LoadReport, WorkspaceError> {
         let all = self.0.settings.clone();
         let settings = tokio::task::spawn_blocking(move || with_real_root(settings, &all));
         let settings = settings.await.map_err(|_| WorkspaceError::ShuttingDown)??;
-        let most = self.0.settings.limits.workspaces.get();
+        let most = sender.part_of(self.0.settings.limits.workspaces.get());
         let InsertedWorkspace { entry, loading, former_root } =
             self.0.workspaces.insert(id, settings, most)?;
         if let Some(root) = former_root {
@@ -369,21 +379,6 @@ fn sound_without_hooks(
 /// Whether a directory is below another one.
 fn is_nested(directory: &Path, outer: &Path) -> bool {
     directory != outer && directory.starts_with(outer)
-}
-
-/// The settings of a workspace with its directory absolute and without symbolic links.
-///
-/// Returns an error if it is no directory.
-pub(super) fn with_real_root(
-    settings: WorkspaceSettings,
-    all: &Settings,
-) -> Result<WorkspaceSettings, WorkspaceError> {
-    let environment = |name: &str| std::env::var(name).ok();
-    match config::workspace_place(&settings.root, all, &environment).map(|place| place.root) {
-        Ok(root) if root.is_dir() => Ok(WorkspaceSettings { root, ..settings }),
-        Ok(path) => Err(WorkspaceError::Directory { path, source: std::io::ErrorKind::NotADirectory.into() }),
-        Err(error) => Err(WorkspaceError::Directory { path: settings.root, source: error }),
-    }
 }
 
 /// Removes the hook of a file that has the name of a native hook, and reports it: of two scopes, the higher one wins.

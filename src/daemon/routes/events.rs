@@ -20,6 +20,7 @@ use crate::{
     dialect,
     handler::command::is_own_mark,
     model::{DialectName, Event, EventError, Outcome},
+    run::EventSender,
 };
 
 /// The W3C trace context of the host.
@@ -42,12 +43,12 @@ pub(in crate::daemon) async fn send_event(
     let outcome = match read(&state, DialectName::Canonical, &headers, &bytes) {
         Ok(mut event) => {
             event.origin = extensions.get().cloned();
-            event.workspace_id = state.locator.locate(&state.orchestrator, &event).await?;
+            event.workspace_id = state.locator.locate(&state.orchestrator, share.sender, &event).await?;
             let outcome = state.orchestrator.dispatch_from(share.sender, event).await?;
             state.confirm_audit(&outcome).await?;
             outcome
         }
-        Err(error) => block_unreadable(&state, &bytes, error).await?,
+        Err(error) => block_unreadable(&state, share.sender, &bytes, error).await?,
     };
     let bytes = serde_json::to_vec(&outcome).map_err(|error| {
         let message = format!("cannot serialize the outcome: {error}");
@@ -64,13 +65,14 @@ pub(in crate::daemon) async fn send_event(
 /// The block for a canonical event that cannot be read, where a guard would have had to see it.
 async fn block_unreadable(
     state: &DaemonState,
+    sender: EventSender,
     bytes: &[u8],
     error: EventError,
 ) -> Result<Outcome, EventError> {
     let dialect = DialectName::Canonical;
     if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
         // Hosts with canonical events get an error, which they do not take for consent, where no guard is known.
-        drop(state.locator.register_for_unreadable(&state.orchestrator, &cwd).await);
+        drop(state.locator.register_for_unreadable(&state.orchestrator, sender, &cwd).await);
     }
     state.orchestrator.block_unreadable(None, dialect, bytes, &error).ok_or(error)
 }

@@ -56,8 +56,8 @@ pub(super) async fn send_native_event(
     };
     let (dialect, error) = wrong_address;
     let event = dialect::read_partial(dialect, &unasked::beginning(&context.share, request).await);
-    let state = &context.daemon;
-    let guards = state.locator.guards_of_unreadable(&state.orchestrator, &event).await;
+    let RequestContext { daemon: state, share } = &context;
+    let guards = state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await;
     Ok(UnaskedEvent { dialect, form, event, guards, error }.answer(state))
 }
 
@@ -107,7 +107,8 @@ async fn answer(
         Ok(bytes) => bytes,
         Err(BodyFailure { error, beginning }) => {
             let event = dialect::read_partial(dialect, &beginning);
-            let guards = state.locator.guards(&state.orchestrator, &state.settings, &event).await;
+            let guards =
+                state.locator.guards(&state.orchestrator, share.sender, &state.settings, &event).await;
             return Err(Box::new(Unanswered { event, guards, error }));
         }
     };
@@ -116,7 +117,7 @@ async fn answer(
             let origin = origin(&headers, &extensions);
             Event { environment: environment(&headers, dialect, origin.as_ref()), origin, ..event }
         }
-        Err(error) => return Err(unreadable(state, dialect, &bytes, error.into()).await),
+        Err(error) => return Err(unreadable(context, dialect, &bytes, error.into()).await),
     };
     dispatch(context, dialect, event).await
 }
@@ -151,13 +152,14 @@ fn origin(headers: &HeaderMap, extensions: &Extensions) -> Option<EventOrigin> {
 /// An event that was read to its end and is invalid. Its directory is not relied on: the guards of every workspace
 /// count.
 async fn unreadable(
-    state: &Arc<DaemonState>,
+    context: &RequestContext,
     dialect: DialectName,
     bytes: &[u8],
     error: ApiError,
 ) -> Box<Unanswered> {
+    let RequestContext { daemon: state, share } = context;
     let event = dialect::read_partial(dialect, bytes);
-    let guards = state.locator.guards_of_unreadable(&state.orchestrator, &event).await;
+    let guards = state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await;
     Box::new(Unanswered { event, guards, error })
 }
 
@@ -167,13 +169,13 @@ async fn dispatch(
     mut event: Event,
 ) -> Result<NativeAnswer, Box<Unanswered>> {
     let RequestContext { daemon: state, share } = context;
-    match state.locator.locate(&state.orchestrator, &event).await {
+    match state.locator.locate(&state.orchestrator, share.sender, &event).await {
         Ok(workspace) => event.workspace_id = workspace,
         Err(error) => {
             let event = PartialEvent::of(&event);
             let guards = match error {
                 LocateError::NotLoaded(_) => GuardScope::NotLoaded,
-                _ => state.locator.guards(&state.orchestrator, &state.settings, &event).await,
+                _ => state.locator.guards(&state.orchestrator, share.sender, &state.settings, &event).await,
             };
             return Err(Box::new(Unanswered { event, guards, error: error.into() }));
         }

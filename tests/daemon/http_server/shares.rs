@@ -55,10 +55,17 @@ fn sent(mut wire: RawConnection, event: &str) -> Reply {
 
 /// The number of refusals of a listener at one of its limits.
 fn refusals(daemon: &Daemon, listener: &str, limit: &str) -> u64 {
+    value_of(
+        daemon,
+        &format!("hookyard_listener_refusals_total{{listener=\"{listener}\",limit=\"{limit}\"}} "),
+    )
+}
+
+/// What a series says, which is named with its labels and a space.
+fn value_of(daemon: &Daemon, series: &str) -> u64 {
     let metrics = daemon.control().send("GET", "/metrics", None).unwrap();
     let text = String::from_utf8(metrics.body).unwrap();
-    let series = format!("hookyard_listener_refusals_total{{listener=\"{listener}\",limit=\"{limit}\"}} ");
-    let line = text.lines().find_map(|line| line.strip_prefix(&series));
+    let line = text.lines().find_map(|line| line.strip_prefix(series));
     line.unwrap_or_else(|| panic!("no {series}: {text}")).parse().unwrap()
 }
 
@@ -165,6 +172,25 @@ fn without_a_token_a_quarter_of_the_runs_is_kept_for_the_sockets() {
     assert_eq!(sent(RawConnection::tcp(&address), &quick("a")).status, 200, "a run that has begun goes on");
     let statuses = ["d", "e"].map(|run| sent(RawConnection::unix(&daemon), &quick(run)).status);
     assert_eq!(statuses, [200, 503]);
+    daemon.finish();
+}
+
+#[test]
+fn without_a_token_a_quarter_of_the_workspaces_is_kept_for_the_sockets() {
+    let daemon = daemon("limits: { workspaces: 5 }\nworkspace_roots: [$DIR/srv]");
+    let address = daemon.tcp();
+    // One of the five is `shop`.
+    let statuses = ["a", "b", "c", "d"].map(|name| {
+        let hooks = daemon.path().join(format!("srv/{name}/.openharness/hooks"));
+        fs::create_dir_all(&hooks).unwrap();
+        let event = json!({ "event": "run_failed", "session_id": "s", "run_id": name, "trigger_type": "user",
+                            "run_status": "failed", "cwd": daemon.path().join("srv").join(name) });
+        let over_tcp = sent(RawConnection::tcp(&address), &event.to_string()).status;
+        (over_tcp, event.to_string())
+    });
+    assert_eq!(statuses.each_ref().map(|(status, _)| *status), [200, 200, 200, 503]);
+    assert_eq!(sent(RawConnection::unix(&daemon), &statuses[3].1).status, 200);
+    assert_eq!(value_of(&daemon, r#"hookyard_shed_total{where="admission",reason="full"} "#), 1);
     daemon.finish();
 }
 

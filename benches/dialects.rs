@@ -49,6 +49,10 @@ const EVENTS: &[(DialectName, &str)] = &[
         DialectName::Qwen,
         r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.qwen/projects/-srv-shop/chats/2e33567b.jsonl","cwd":"/srv/shop","hook_event_name":"PreToolUse","timestamp":"2026-01-02T03:04:05.678Z","permission_mode":"default","tool_name":"write_file","tool_input":INPUT,"tool_use_id":"toolu_1795383551672_pqbb8cpq2"}"#,
     ),
+    (
+        DialectName::Copilot,
+        r#"{"hook_event_name":"PreToolUse","session_id":"89abaca8-e310-4353-8a5f-e0097a215677","timestamp":"2026-01-02T03:04:05.678Z","cwd":"/srv/shop","tool_name":"Write","tool_input":INPUT}"#,
+    ),
 ];
 
 const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +13,7 @@ use super::{
     own_settings::SwitchExceptions,
     plugins::{PluginHookFile, PluginSearch},
     settings_levels::{self, SettingsLevel, adopted_file},
-    workspace_files::WorkspaceFiles,
+    workspace_files::{self, WorkspaceFiles, is_there},
 };
 use crate::{
     dialect::{
@@ -39,36 +38,17 @@ pub(crate) fn system_directory(settings: &Settings) -> PathBuf {
     settings.system_directory.clone().unwrap_or_else(|| SYSTEM_DIRECTORY.into())
 }
 
-/// Whether a directory has a settings file of some agent at the workspace level, or may have one.
-pub(super) fn has_settings(directory: &Path) -> bool {
-    let files = natives().flat_map(NativeDialect::files);
-    files.into_iter().any(|file| match file.location {
-        SettingsLocation::Workspace(path) => may_be_there(directory, path),
-        SettingsLocation::Home(_) | SettingsLocation::System(_) => false,
-    })
-}
-
-/// Whether something is in the place of a file: the file itself, or what keeps it from being read, such as a link that
-/// leads nowhere, a pipe, or a file in the place of its directory.
-fn may_be_there(directory: &Path, file: &str) -> bool {
-    match directory.join(file).symlink_metadata().map_err(|error| error.kind()) {
-        Err(ErrorKind::NotFound) => false,
-        Err(ErrorKind::NotADirectory) => directory.is_dir(),
-        Ok(_) | Err(_) => true,
-    }
-}
-
 /// The dialect of the hooks in a file, by its path.
 pub(crate) fn dialect_of_file(file: &Path) -> DialectName {
     natives().find(|native| is_file_of(file, native)).map_or(DialectName::OpenHarness, NativeDialect::name)
 }
 
 fn is_file_of(file: &Path, native: &NativeDialect) -> bool {
-    native.files().iter().any(|known| match known.location {
-        SettingsLocation::Workspace(path) | SettingsLocation::Home(path) | SettingsLocation::System(path) => {
-            file.ends_with(path) || file.ends_with(adopted_file(Path::new(path)))
-        }
-    }) || native.plugins().has_file(file)
+    let is_it = |known: &SettingsFile| {
+        let adopted = || adopted_file(Path::new(known.location.path()));
+        known.location.has(file) || (known.location.directory().is_none() && file.ends_with(adopted()))
+    };
+    native.files().iter().any(is_it) || native.plugins().has_file(file)
 }
 
 /// The directories below which settings files are.
@@ -129,15 +109,47 @@ impl<'a> SettingsDirectories<'a> {
         self.good
     }
 
-    /// The settings files of a dialect that exist.
-    pub(super) fn files(&self, native: &'static NativeDialect) -> Vec<(PathBuf, SettingsFile)> {
-        let files = native.files().iter();
-        let all: Vec<_> = files.filter_map(|file| Some((self.path_of(file)?, *file))).collect();
+    /// The settings files of a dialect that exist, and what is wrong with directories of such files.
+    pub(super) fn files(
+        &self,
+        native: &'static NativeDialect,
+    ) -> (Vec<(PathBuf, SettingsFile)>, Vec<Diagnostic>) {
+        let (mut all, mut diagnostics) = (Vec::new(), Vec::new());
+        for file in native.files() {
+            let Some((base, path)) = self.place_of(file) else { continue };
+            let paths = match file.location.directory() {
+                None => vec![base.join(path)],
+                Some(directory) => self.files_in(directory, *file, &mut diagnostics),
+            };
+            all.extend(paths.into_iter().map(|path| (path, *file)));
+        }
         let mut existing = all.clone();
         existing.retain(|(path, file)| {
-            (self.has(file) || self.good.contains_key(path)) && !is_of_user_too(path, file, &all)
+            let is_one = file.location.directory().is_none();
+            let is_absent = is_one && !self.has(file) && !self.good.contains_key(path);
+            !is_absent && !is_of_user_too(path, file, &all)
         });
-        existing
+        (existing, diagnostics)
+    }
+
+    /// The files of a directory that count, with those that are read as they were.
+    fn files_in(
+        &self,
+        directory: &'static str,
+        file: SettingsFile,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Vec<PathBuf> {
+        let Some((base, _)) = self.place_of(&file) else { return Vec::new() };
+        let path = base.join(directory);
+        let opened = match file.is_of_workspace() {
+            true => self.workspace.directory(Path::new(directory)),
+            false if !is_there(base, Path::new(directory)) => Ok(None),
+            false => files::open_directory(&path).map(Some),
+        };
+        let (mut found, problems) = workspace_files::settings_files(&path, opened);
+        diagnostics.extend(problems);
+        found.extend(self.good.keys().filter(|known| known.parent() == Some(&path)).cloned());
+        found.into_iter().collect()
     }
 
     fn path_of(&self, file: &SettingsFile) -> Option<PathBuf> {
@@ -180,36 +192,31 @@ impl<'a> SettingsDirectories<'a> {
     }
 }
 
-/// Whether there is something at a path below a directory, or nobody can tell: what cannot be looked at may be the file of
-/// a guard. So may what is behind a link that leads nowhere, or in the place of a directory. Nothing is below a directory
-/// that is not there.
-fn is_there(directory: &Path, path: &Path) -> bool {
-    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-    let is_absent = |error: &std::io::Error| absent.contains(&error.kind());
-    if directory.metadata().map_or_else(|error| is_absent(&error), |found| !found.is_dir()) {
-        return false;
-    }
-    match directory.join(path).symlink_metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let mut above = path.ancestors().skip(1).map(|above| directory.join(above));
-            above.any(|above| above.symlink_metadata().is_ok() && above.metadata().is_err())
-        }
-        _ => true,
-    }
-}
-
 /// The settings files of the user and the machine, whether they are there or not.
 pub(super) fn shared_files(settings: &Settings, environment: Environment<'_>) -> Vec<PathBuf> {
     let home = home_directory(settings, environment);
     let system = system_directory(settings);
-    let files = natives().flat_map(NativeDialect::files).filter_map(|file| match file.location {
-        SettingsLocation::System(path) => Some(system.join(path)),
-        SettingsLocation::Home(path) => Some(home.as_ref()?.join(path)),
+    let base = |file: &SettingsFile| match file.location {
+        SettingsLocation::System(_) => Some(system.clone()),
+        SettingsLocation::Home(_) => home.clone(),
         SettingsLocation::Workspace(_) => None,
+    };
+    let files =
+        natives().flat_map(NativeDialect::files).filter_map(|file| Some((base(file)?, file.location)));
+    let files = files.flat_map(|(base, location)| match location.directory() {
+        None => vec![base.join(location.path())],
+        Some(directory) => with_its_files(&base.join(directory)),
     });
     let files = files.flat_map(|file| [adopted_file(&file), file]);
     let registries = natives().filter_map(|native| Some(home.as_ref()?.join(native.plugins().registry()?)));
     files.chain(registries).collect()
+}
+
+/// A directory and the settings files in it.
+fn with_its_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let files = entries.filter(|entry| SettingsLocation::takes(&entry.file_name())).map(|entry| entry.path());
+    files.chain([directory.to_owned()]).collect()
 }
 
 /// Errors about the home directory and that of the machine's configuration, where they are gone with files whose rules are
@@ -259,7 +266,9 @@ pub(super) fn collect(
     let SettingsReading { directories, own_files, rules, resolver, exceptions } = *reading;
     let mut collected = CollectedHooks::default();
     let mut levels = Vec::new();
-    for (path, file) in directories.files(native) {
+    let (files, diagnostics) = directories.files(native);
+    collected.diagnostics.extend(diagnostics);
+    for (path, file) in files {
         if own_files == OwnFiles::Ignored && file.is_of_workspace() {
             continue;
         }

@@ -8,11 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    agent_settings,
-    workspace_files::{self, WorkspaceFiles},
+use super::workspace_files::{self, WorkspaceFiles};
+use crate::{
+    dialect::{NativeDialect, SettingsLocation, natives},
+    model::{Diagnostic, Severity},
 };
-use crate::model::{Diagnostic, Severity};
 
 /// The pattern of hook files, below a workspace.
 pub const HOOK_FILES: &str = ".openharness/hooks/*.yaml";
@@ -56,7 +56,35 @@ pub(super) fn is_workspace(directory: &Path, home: Option<&Path>) -> bool {
     let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
     let own = directory.join(WORKSPACE_DIRECTORY).symlink_metadata();
     own.map_or_else(|error| !absent.contains(&error.kind()), |_| true)
-        || (home != Some(directory) && agent_settings::has_settings(directory))
+        || (home != Some(directory) && has_settings(directory))
+}
+
+/// Whether a directory has a settings file of some agent at the workspace level, or may have one.
+fn has_settings(directory: &Path) -> bool {
+    let files = natives().flat_map(NativeDialect::files);
+    files.into_iter().any(|file| match (file.location, file.location.directory()) {
+        (SettingsLocation::Workspace(_), Some(path)) => may_have_files(directory, path),
+        (SettingsLocation::Workspace(path), None) => may_be_there(directory, path),
+        (SettingsLocation::Home(_) | SettingsLocation::System(_), _) => false,
+    })
+}
+
+/// Whether a directory below another one has settings files, or what is there keeps them from being read.
+fn may_have_files(directory: &Path, path: &str) -> bool {
+    match directory.join(path).read_dir() {
+        Ok(entries) => entries.flatten().any(|entry| SettingsLocation::takes(&entry.file_name())),
+        Err(_) => may_be_there(directory, path),
+    }
+}
+
+/// Whether something is in the place of a file: the file itself, or what keeps it from being read, such as a link that
+/// leads nowhere, a pipe, or a file in the place of its directory.
+fn may_be_there(directory: &Path, file: &str) -> bool {
+    match directory.join(file).symlink_metadata().map_err(|error| error.kind()) {
+        Err(ErrorKind::NotFound) => false,
+        Err(ErrorKind::NotADirectory) => directory.is_dir(),
+        Ok(_) | Err(_) => true,
+    }
 }
 
 /// The paths of a workspace's hook files, in byte order of their names.

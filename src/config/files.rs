@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io::{self, Read},
-    os::unix::fs::MetadataExt,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -348,6 +348,15 @@ pub(super) fn open_regular(path: &Path, links: SymlinkPolicy) -> Result<File, St
     };
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_file() { Ok(file) } else { Err("is not a regular file".to_owned()) }
+}
+
+/// Opens a directory to list it.
+pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::NOTDIR => "is not a directory".to_owned(),
+        other => unreadable(other.into()),
+    })
 }
 
 /// The bytes of an open file.

@@ -200,7 +200,7 @@ impl LoadedWorkspace {
             SettingsDirectories::new(workspace, settings, context.environment).with_good(context.good);
         let natives_in_use: Vec<_> = natives().filter(|native| operators.has(native.name())).collect();
         if given.kind == Some(WorkspaceKind::Chat) {
-            let others = natives_in_use.iter().flat_map(|native| directories.files(native));
+            let others = natives_in_use.iter().flat_map(|native| directories.files(native).0);
             return self.ignore(paths.len() + others.count(), &root);
         }
         let is_chat = self.kind == WorkspaceKind::Chat;
@@ -220,7 +220,7 @@ impl LoadedWorkspace {
             exceptions: &settings.levels.allow_disable.iter().cloned().collect(),
         };
         if is_chat {
-            let others = natives_in_use.iter().flat_map(|native| directories.files(native));
+            let others = natives_in_use.iter().flat_map(|native| directories.files(native).0);
             let others = others.filter(|(_, file)| file.is_of_workspace());
             self.ignore(paths.len() + others.count(), &root);
             self.report_unread_guards(&directories, paths, reading.rules, &resolver);

@@ -19,7 +19,7 @@ pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Setti
     let paths = match natives().find(|native| native.name() == dialect) {
         None => discover::hook_files(&workspace).0,
         Some(native) => {
-            let files = SettingsDirectories::new(&workspace, settings, &|_| None).files(native);
+            let files = SettingsDirectories::new(&workspace, settings, &|_| None).files(native).0;
             let own =
                 files.into_iter().filter(|(_, file)| matches!(file.location, SettingsLocation::Workspace(_)));
             own.map(|(path, _)| path).collect()

@@ -43,6 +43,8 @@ pub(crate) enum WatchedEntry {
     HookFiles,
     /// Entries that are agents by their names.
     Agents,
+    /// Entries that are settings files of an agent by their names, where it has a directory of them.
+    SettingsFiles,
 }
 
 /// A workspace, as far as it determines what to watch.
@@ -103,7 +105,8 @@ impl WatchedEntry {
     pub(crate) fn of(name: &OsStr) -> impl Iterator<Item = Self> {
         let as_hook = discover::is_hook_file(name).then_some(Self::HookFiles);
         let as_agent = is_agent(name).then_some(Self::Agents);
-        std::iter::once(Self::Named(name.to_owned())).chain(as_hook).chain(as_agent)
+        let as_settings = SettingsLocation::takes(name).then_some(Self::SettingsFiles);
+        std::iter::once(Self::Named(name.to_owned())).chain(as_hook).chain(as_agent).chain(as_settings)
     }
 }
 
@@ -139,7 +142,14 @@ impl WatchPlan {
                 SettingsLocation::System(path) => (system.iter().collect(), path),
             };
             for base in bases {
-                watches.follow(state_of, base, Path::new(path));
+                match file.location.directory() {
+                    None => drop(watches.follow(state_of, base, Path::new(path))),
+                    Some(directory) => {
+                        if let Some(real) = watches.follow(state_of, base, Path::new(directory)) {
+                            watches.add(&real, WatchedEntry::SettingsFiles);
+                        }
+                    }
+                }
             }
         }
         for file in workspace.files {

@@ -1,9 +1,10 @@
 //! The files of one workspace: whatever a path or a link says, nothing outside its directory is opened.
 
 use std::{
+    collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::File,
-    io,
+    io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
@@ -12,9 +13,16 @@ use rustix::fs::Dir;
 
 use super::files::{self, FileBytes};
 use crate::{
-    model::Diagnostic,
+    dialect::SettingsLocation,
+    model::{Diagnostic, Severity},
     root_dir::{LastLink, OpenError, RootDir},
 };
+
+/// How many settings files a directory of an agent may have.
+const MOST_SETTINGS_FILES: usize = 64;
+
+/// How many other names beside them are looked at.
+const MOST_OTHERS: usize = 64;
 
 /// Read-only access to the directory of a workspace, which stays the one that was opened if its path is replaced.
 #[derive(Debug)]
@@ -166,6 +174,63 @@ pub(super) fn each_name(directory: OwnedFd, mut visit: impl FnMut(OsString)) -> 
         }
     }
     Ok(())
+}
+
+/// Whether there is something at a path below a directory, or nobody can tell: what cannot be looked at may be the file of
+/// a guard. So may what is behind a link that leads nowhere, or in the place of a directory. Nothing is below a directory
+/// that is not there.
+pub(super) fn is_there(directory: &Path, path: &Path) -> bool {
+    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    let is_absent = |error: &std::io::Error| absent.contains(&error.kind());
+    if directory.metadata().map_or_else(|error| is_absent(&error), |found| !found.is_dir()) {
+        return false;
+    }
+    match directory.join(path).symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let mut above = path.ancestors().skip(1).map(|above| directory.join(above));
+            above.any(|above| above.symlink_metadata().is_ok() && above.metadata().is_err())
+        }
+        _ => true,
+    }
+}
+
+/// The settings files in a directory of an agent, in byte order of their names, and what is wrong with it.
+pub(super) fn settings_files(
+    directory: &Path,
+    opened: Result<Option<OwnedFd>, String>,
+) -> (BTreeSet<PathBuf>, Vec<Diagnostic>) {
+    let (mut files, mut others, mut total) = (BTreeSet::new(), BTreeSet::new(), 0);
+    let listed = opened.and_then(|opened| match opened {
+        None => Ok(()),
+        Some(opened) => each_name(opened, |name| {
+            let is_file = SettingsLocation::takes(&name);
+            total += usize::from(is_file);
+            let (names, most) =
+                if is_file { (&mut files, MOST_SETTINGS_FILES) } else { (&mut others, MOST_OTHERS) };
+            names.insert(directory.join(name));
+            if names.len() > most {
+                names.pop_last();
+            }
+        }),
+    });
+    let mut diagnostics = Vec::new();
+    if let Err(why) = listed {
+        let message = format!("the directory {why}");
+        diagnostics.push(Diagnostic::of_file(Severity::Error, "unreadable", directory, message));
+    }
+    if total > MOST_SETTINGS_FILES {
+        let message =
+            format!("{total} settings files; only the first {MOST_SETTINGS_FILES} by name are loaded");
+        let error = Diagnostic::of_file(Severity::Error, "too-many-files", directory, message);
+        diagnostics.push(error.help("remove files, or join those that do the same"));
+    }
+    let below = others.iter().filter(|path| path.is_dir());
+    diagnostics.extend(below.map(|path| {
+        let message = "files of this directory are not read, but those of the directory above";
+        let warning = Diagnostic::of_file(Severity::Warning, "ignored-file", path, message);
+        warning.help("move them up, or leave their hooks to the agent")
+    }));
+    (files, diagnostics)
 }
 
 #[cfg(test)]

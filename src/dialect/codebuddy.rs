@@ -12,7 +12,7 @@ use super::{
         MatchSource::{Fact, Unmatched},
         rows,
     },
-    native::NativeDialect,
+    native::{NativeDialect, Spelling},
     response::{self, BLOCK},
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
@@ -50,6 +50,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
     name: DialectName::CodeBuddy,
     rows: ROWS,
     fields: FIELDS,
+    spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: OWN_FIELDS,
     host_variables: &[],

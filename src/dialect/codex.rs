@@ -15,7 +15,7 @@ use super::{
         MatchSource::{Fact, Unmatched},
         rows,
     },
-    native::{EnvelopeField, NativeDialect},
+    native::{EnvelopeField, NativeDialect, Spelling},
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
         ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
@@ -65,6 +65,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
     name: DialectName::Codex,
     rows: ROWS,
     fields: FIELDS,
+    spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: OWN_FIELDS,
     prompt_field: Some("turn_id"),

@@ -47,6 +47,8 @@ pub(super) enum NameTable {
         rows: &'static [EventRow],
         /// Its fields that have a canonical name, each with that name.
         fields: &'static [(&'static str, &'static str)],
+        /// Further fields of its hosts.
+        also_read: &'static [(&'static str, &'static str)],
     },
 }
 
@@ -94,8 +96,9 @@ impl NameTable {
     fn canonical<'n>(&self, name: &'n str) -> Option<&'n str> {
         match self {
             Self::Canonical(_) => Some(name),
-            Self::Native { fields, .. } => {
-                fields.iter().find(|(native, _)| *native == name).map(|(_, canonical)| *canonical)
+            Self::Native { fields, also_read, .. } => {
+                let mut known = fields.iter().chain(*also_read);
+                known.find(|(native, _)| *native == name).map(|(_, canonical)| *canonical)
             }
         }
     }
@@ -109,6 +112,15 @@ impl NameTable {
             fields.get(outer).and_then(|value| serde_json::from_str::<JsonFields<'_>>(value.get()).ok());
         let text = object.as_ref().and_then(|object| object.get(inner)).and_then(unquoted);
         text.map(|text| within_bound(self.native(name), text, LONGEST_NAME).map(Into::into)).transpose()
+    }
+
+    /// The name by which an event has a canonical field, or would have it.
+    fn sent(&self, name: &'static str, fields: &JsonFields<'_>) -> &'static str {
+        let Self::Native { also_read, .. } = self else { return name };
+        let is_sent =
+            |(native, canonical): &&(&str, &str)| *canonical == name && fields.get(native).is_some();
+        let others = || also_read.iter().find(is_sent).map(|(native, _)| *native);
+        if fields.get(name).is_some() { name } else { others().unwrap_or(name) }
     }
 
     /// The dialect's name of a canonical field.
@@ -155,12 +167,12 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &EventVocabulary) -> Result<E
         return Err(EventError::NotAnObject(Json::parse(text)?.kind()));
     };
     let known = known_event(&fields, vocabulary)?;
-    let session_id = required_id(&fields, "session_id", SessionId::new)?;
+    let session_id = required_id(&fields, vocabulary.names.sent("session_id", &fields), SessionId::new)?;
     let (run_field, run_lifetime) = match vocabulary.names {
         NameTable::Canonical(_) => ("run_id", RunLifetime::Run),
         NameTable::Native { .. } => ("session_id", RunLifetime::Session),
     };
-    let run_id = required_id(&fields, run_field, RunId::new)?;
+    let run_id = required_id(&fields, vocabulary.names.sent(run_field, &fields), RunId::new)?;
     let mut event = Event::new(known.kind(), session_id, run_id);
     event.run_lifetime = run_lifetime;
     event.dialect = vocabulary.dialect;

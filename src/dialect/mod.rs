@@ -10,6 +10,7 @@ mod clawd;
 mod codebuddy;
 mod codex;
 mod convert;
+mod copilot;
 mod document;
 mod event_reader;
 mod event_table;

@@ -19,6 +19,8 @@ pub struct NativeDialect {
     pub(super) rows: &'static [EventRow],
     /// Its fields that have a canonical name, each with that name.
     pub(super) fields: &'static [(&'static str, &'static str)],
+    /// Its other spelling, if it has two.
+    pub(super) spelling: Spelling,
     /// The first fields of its envelopes, in order.
     pub(super) envelope_fields: &'static [(&'static str, EnvelopeField)],
     /// Further fields of its own. Hosts of other dialects that have one of the same name mean the same by it.
@@ -56,6 +58,28 @@ pub struct NativeDialect {
     pub(super) ends_chain: fn(EventKind) -> &'static [Verdict],
 }
 
+/// How a dialect with two spellings of its events and fields tells them apart. Its hosts send events in the first one.
+pub(super) struct Spelling {
+    /// The dialect in its second spelling; in that itself, none.
+    pub(super) second: Option<&'static NativeDialect>,
+    /// The kinds that have the second spelling, however hooks on them are configured.
+    pub(super) always_second: &'static [EventKind],
+    /// Fields of the second spelling that hosts send, each with its canonical name.
+    pub(super) also_read: &'static [(&'static str, &'static str)],
+    /// Fields and tools as hosts name them, each with its name in this spelling.
+    pub(super) renamed: &'static [(&'static str, &'static str)],
+}
+
+impl Spelling {
+    /// There is one alone.
+    pub(super) const ONE: Self = Self { second: None, always_second: &[], also_read: &[], renamed: &[] };
+
+    /// A name of a host in this spelling.
+    pub(super) fn name_of<'n>(&self, name: &'n str) -> &'n str {
+        self.renamed.iter().find(|(known, _)| *known == name).map_or(name, |(_, own)| own)
+    }
+}
+
 /// The source of one of the first fields of an envelope.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EnvelopeField {
@@ -63,6 +87,10 @@ pub(super) enum EnvelopeField {
     Session,
     /// The event's name in the dialect.
     EventName,
+    /// The same, on events of this kind alone.
+    EventNameOf(EventKind),
+    /// The input of a tool, on events of this kind alone.
+    InputOf(EventKind),
     /// The host's working directory; by default, the workspace.
     Cwd,
     /// The host's field of the same name; by default, this.
@@ -71,6 +99,8 @@ pub(super) enum EnvelopeField {
     Project,
     /// The host's field of the same name; by default, the time at which hookyard accepted the event.
     Timestamp,
+    /// The time at which hookyard accepted the event, in milliseconds since 1970.
+    Milliseconds,
     /// The host's field of the same name; by default, an id of the event in the form of a UUID.
     Uuid,
 }
@@ -177,12 +207,26 @@ impl NativeDialect {
         self.rows.iter().find(|row| row.name == name)
     }
 
+    /// The event of a name in a settings file, and the dialect in the spelling of its hooks.
+    pub(super) fn configured(&'static self, name: &str) -> Option<(&'static Self, &'static EventRow)> {
+        let Spelling { second, always_second, .. } = self.spelling;
+        match (self.row_named(name), second) {
+            (Some(row), Some(second)) if always_second.contains(&row.kind) => Some((second, row)),
+            (Some(row), _) => Some((self, row)),
+            (None, second) => second.and_then(|second| Some((second, second.row_named(name)?))),
+        }
+    }
+
     /// The names by which its events are read.
     pub(super) fn vocabulary(&self) -> EventVocabulary {
         EventVocabulary {
             dialect: self.name,
-            kind_fields: &["hook_event_name"],
-            names: NameTable::Native { rows: self.rows, fields: self.fields },
+            kind_fields: &["hook_event_name", "hookName"][..=usize::from(self.spelling.second.is_some())],
+            names: NameTable::Native {
+                rows: self.rows,
+                fields: self.fields,
+                also_read: self.spelling.also_read,
+            },
         }
     }
 }

@@ -151,6 +151,13 @@ impl Envelope<'_> {
                 Some(row) => map.serialize_entry(name, row.name),
                 None => map.serialize_entry(name, &event.kind),
             },
+            EnvelopeField::EventNameOf(kind) | EnvelopeField::InputOf(kind) if event.kind != kind => Ok(()),
+            EnvelopeField::InputOf(_) => self.field(map, name, "tool_input"),
+            EnvelopeField::EventNameOf(_) => self.frame(map, name, EnvelopeField::EventName),
+            EnvelopeField::Milliseconds => match event.arrival {
+                Some(arrival) => map.serialize_entry(name, &arrival.milliseconds()),
+                None => Ok(()),
+            },
             EnvelopeField::Cwd => match &event.cwd {
                 Some(cwd) => map.serialize_entry(name, &**cwd),
                 None => map.serialize_entry(name, &self.place.root.to_string_lossy()),
@@ -180,7 +187,12 @@ impl Envelope<'_> {
             EnvelopeField::Project => Some(self.place.root.to_string_lossy().into_owned()),
             EnvelopeField::Timestamp => arrival.map(|arrival| arrival.timestamp().to_string()),
             EnvelopeField::Uuid => arrival.map(|arrival| arrival.uuid().to_string()),
-            EnvelopeField::Session | EnvelopeField::EventName | EnvelopeField::Cwd => None,
+            EnvelopeField::Session
+            | EnvelopeField::EventName
+            | EnvelopeField::EventNameOf(_)
+            | EnvelopeField::InputOf(_)
+            | EnvelopeField::Milliseconds
+            | EnvelopeField::Cwd => None,
         }
     }
 
@@ -197,6 +209,7 @@ impl Envelope<'_> {
             }
         } else if let Some(fact) = FACT_FIELDS.iter().find(|fact| fact.name == canonical) {
             match (fact.get)(&event.attributes) {
+                Some(text) if canonical == "tool_name" => map.serialize_entry(name, self.tool_name(text)),
                 Some(text) => map.serialize_entry(name, text),
                 None => Ok(()),
             }
@@ -208,10 +221,17 @@ impl Envelope<'_> {
         }
     }
 
-    /// The name in this dialect of a part of the payload of another dialect's host.
+    /// Tools of a host have other names in the second spelling of its dialect. Those of other hosts are theirs.
+    fn tool_name<'n>(&self, name: &'n str) -> &'n str {
+        let is_own = self.draft.event().dialect == self.native.name;
+        if is_own { self.native.spelling.name_of(name) } else { name }
+    }
+
+    /// The form in this dialect, or in this spelling of it, of a part of the payload.
     fn translated(&self, target: Target, value: &Json) -> Option<Json> {
         let event = self.draft.event();
-        if event.dialect == self.native.name { None } else { (self.native.translate)(event, target, value) }
+        let is_as_sent = event.dialect == self.native.name && self.native.spelling.renamed.is_empty();
+        if is_as_sent { None } else { (self.native.translate)(event, target, value) }
     }
 
     /// Fields without a canonical name: all that a host of this dialect sent, and of other hosts those that
@@ -225,8 +245,9 @@ impl Envelope<'_> {
             |name: &str| native.fields.iter().any(|(known, _)| *known == name) && !self.is_left(name);
         let mut seen: HashSet<&str> = native.envelope_fields.iter().map(|(name, _)| *name).collect();
         for (name, value) in &event.extra {
+            let name = native.spelling.name_of(name);
             if is_own(name) && !is_written(name) && seen.insert(name) {
-                map.serialize_entry(&**name, value)?;
+                map.serialize_entry(name, value)?;
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::{
         rows,
     },
     gemini::{self, GeminiDecision, GeminiOutput},
-    native::{EnvelopeField, NativeDialect},
+    native::{EnvelopeField, NativeDialect, Spelling},
     response,
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
@@ -76,6 +76,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
     name: DialectName::Qwen,
     rows: ROWS,
     fields: FIELDS,
+    spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: &["permission_mode", "custom_instructions", "stop_hook_active", "last_assistant_message"],
     host_variables: &[],

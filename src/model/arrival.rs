@@ -39,6 +39,11 @@ impl Arrival {
         Timestamp(self.since_epoch)
     }
 
+    /// The milliseconds since 1970.
+    pub(crate) fn milliseconds(&self) -> u128 {
+        self.since_epoch.as_millis()
+    }
+
     /// The id of the decision about the event, which its outcome has too.
     pub fn decision_id(&self) -> DecisionId {
         self.id

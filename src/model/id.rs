@@ -233,6 +233,8 @@ dialects! {
     Codex "codex" "as Codex sends them";
     /// Qwen Code.
     Qwen "qwen" "as Qwen Code sends them";
+    /// GitHub Copilot CLI.
+    Copilot "copilot" "as GitHub Copilot CLI sends them";
 }
 
 impl Serialize for DialectName {

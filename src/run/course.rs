@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::verdict_merge::{MergedVerdict, VerdictMerger};
 use crate::{
     model::{
-        Conclusion, DecisionId, DialectName, Draft, Ended, Event, HookReport, Outcome, Redactor, Target,
-        Targets, Workspace,
+        Conclusion, DecisionId, Dialect, DialectName, Draft, Ended, Event, HookReport, Outcome, Redactor,
+        Target, Targets, Workspace,
     },
     registry::{Plan, RegisteredHook, Snapshot},
 };
@@ -42,7 +42,7 @@ pub struct Course {
     pub(super) stage: usize,
     pub(super) states: Vec<StepState>,
     /// The latest envelope, with its dialect and the revision of the draft it was written from.
-    envelope: Option<(DialectName, u32, Bytes)>,
+    envelope: Option<(&'static dyn Dialect, u32, Bytes)>,
     /// The targets that patches have changed.
     pub(super) changed: Vec<Target>,
     pub(super) merger: VerdictMerger,
@@ -55,6 +55,11 @@ pub struct Course {
     taken: usize,
     /// The dialects whose chain has ended: their remaining hooks do not run.
     pub(super) closed: Vec<DialectName>,
+}
+
+/// Whether hooks of two dialects get the same input. A dialect may have two spellings of one name.
+fn is_same(one: &'static dyn Dialect, other: &'static dyn Dialect) -> bool {
+    one.name() == other.name() && std::ptr::addr_eq(one, other)
 }
 
 impl Course {
@@ -115,14 +120,14 @@ impl Course {
     pub fn envelope(&mut self, step: usize) -> Bytes {
         let dialect = self.plan.steps()[step].hook.dialect;
         match &self.envelope {
-            Some((name, revision, bytes))
-                if *name == dialect.name() && *revision == self.draft.revision() =>
+            Some((known, revision, bytes))
+                if is_same(*known, dialect) && *revision == self.draft.revision() =>
             {
                 bytes.clone()
             }
             _ => {
                 let bytes = dialect.envelope(&self.draft, self.snapshot.workspace());
-                self.envelope = Some((dialect.name(), self.draft.revision(), bytes.clone()));
+                self.envelope = Some((dialect, self.draft.revision(), bytes.clone()));
                 bytes
             }
         }

@@ -46,6 +46,40 @@ async fn files_are_read_only_where_they_may_be() {
     assert_eq!(names, ["broken-file", "claude.user.Stop.1.1"]);
 }
 
+/// A directory of settings files is bounded, and nothing in it is passed over in silence.
+#[tokio::test]
+async fn a_directory_of_settings_files_has_bounds() {
+    let hook = r#"{"hooks":{"agentStop":[{"bash":"true"}]}}"#;
+    let workspace = TestWorkspace::new();
+    let hooks = workspace.path("workspace/.github/hooks");
+    fs::create_dir_all(hooks.join("below")).unwrap();
+    for number in 10..75 {
+        fs::write(hooks.join(format!("{number}.json")), hook).unwrap();
+    }
+    fs::write(workspace.path("outside.json"), hook).unwrap();
+    fs::remove_file(hooks.join("10.json")).unwrap();
+    std::os::unix::fs::symlink(workspace.path("outside.json"), hooks.join("00.json")).unwrap();
+    std::os::unix::fs::symlink("nowhere", hooks.join("01.json")).unwrap();
+    fs::create_dir_all(workspace.path("home/.copilot")).unwrap();
+    std::os::unix::fs::symlink("nowhere", workspace.path("home/.copilot/hooks")).unwrap();
+    let orchestrator = workspace.start().await;
+    let report = orchestrator.load_reports().into_values().next().unwrap();
+    let found = workspace.with_placeholder(&messages(&report.diagnostics).join("\n"));
+    for expected in [
+        "error: $DIR/workspace/.github/hooks: 66 settings files; only the first 64 by name are loaded",
+        "warning: $DIR/workspace/.github/hooks/below: files of this directory are not read",
+        "error: $DIR/workspace/.github/hooks/00.json: the file is a symbolic link that leads outside",
+        "error: $DIR/workspace/.github/hooks/01.json: the file does not exist",
+        "error: $DIR/home/.copilot/hooks: the directory cannot be read: no such file or directory",
+        "error: $DIR/home/.copilot/hooks: nothing is known of the rules that the file had",
+    ] {
+        assert!(found.contains(expected), "{expected}\n{found}");
+    }
+    let snapshot = orchestrator.snapshot(None).unwrap();
+    let stops = snapshot.hooks().iter().filter(|known| known.hook.name.to_string().contains("agentStop"));
+    assert_eq!(stops.count(), 62);
+}
+
 /// The same script in two dialects runs twice, and the second is warned of.
 #[tokio::test]
 async fn the_same_script_in_two_dialects_is_a_warning() {

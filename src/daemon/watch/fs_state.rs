@@ -36,7 +36,7 @@ fn has_entry_since(watches: &WatchPlan, since: SystemTime) -> bool {
         is_late(directory)
             || entries.iter().any(|entry| match entry {
                 WatchedEntry::Named(name) => is_late(&directory.join(name)),
-                WatchedEntry::HookFiles | WatchedEntry::Agents => {
+                WatchedEntry::HookFiles | WatchedEntry::Agents | WatchedEntry::SettingsFiles => {
                     let all = directory.read_dir().into_iter().flatten().flatten();
                     all.filter(|found| WatchedEntry::of(&found.file_name()).any(|kind| kind == *entry))
                         .any(|found| is_late(&found.path()))

@@ -12,7 +12,7 @@ use crate::{
             MatchSource::{Fact, Field, FileName, Unmatched},
             rows,
         },
-        native::{EnvelopeField, NativeDialect},
+        native::{EnvelopeField, NativeDialect, Spelling},
         output::goes_on_in_background,
         settings::{
             DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PLUGINS,
@@ -149,6 +149,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
     name: DialectName::Claude,
     rows: ROWS,
     fields: FIELDS,
+    spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: OWN_FIELDS,
     host_variables: &[

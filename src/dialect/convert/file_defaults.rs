@@ -54,7 +54,7 @@ impl FileDefaults {
             }
         }
         match native.settings.disable {
-            DisableSyntax::All(key) => common.all_off |= file[key] == true,
+            DisableSyntax::All(key) | DisableSyntax::Own(key) => common.all_off |= file[key] == true,
             DisableSyntax::Never => {}
             DisableSyntax::AllOrSome(section) => {
                 for place in [hooks, &file[section]] {

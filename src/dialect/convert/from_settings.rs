@@ -20,7 +20,7 @@ use crate::model::{EventKind, FailurePolicy, HandlerKind, MatchField, Strategy};
 
 /// The hooks of some files.
 pub(super) fn read(
-    native: &NativeDialect,
+    native: &'static NativeDialect,
     files: &[HookConfigFile],
     losses: &mut ConversionLosses,
 ) -> Vec<PortableHook> {
@@ -34,7 +34,7 @@ pub(super) fn read(
         let common = FileDefaults::read(native, &value, &place, losses);
         let events = value["hooks"].as_object().into_iter().flatten();
         for (name, entries) in events.filter(|(name, _)| !FileDefaults::is_default_key(native, name)) {
-            let Some(row) = native.row_named(name) else {
+            let Some((_, row)) = native.configured(name) else {
                 losses.omitted(&format!("{place}: {name}"), "there is no such event");
                 continue;
             };
@@ -57,11 +57,14 @@ fn entry(
 ) -> Vec<PortableHook> {
     let matcher = match native.settings.matcher_syntax {
         MatcherSyntax::Parts => &entry["matcher"]["tools"],
-        MatcherSyntax::ListOrPattern | MatcherSyntax::PatternOrText => &entry["matcher"],
+        MatcherSyntax::ListOrPattern | MatcherSyntax::PatternOrText | MatcherSyntax::Whole => {
+            &entry["matcher"]
+        }
     };
     let matcher =
         matcher.as_str().map_or(PortableMatcher::Everything, |text| match native.settings.matcher_syntax {
             MatcherSyntax::Parts => PortableMatcher::of_list_or_whole(text),
+            MatcherSyntax::Whole => PortableMatcher::of_whole(text),
             MatcherSyntax::ListOrPattern => PortableMatcher::of_list_or_pattern(text),
             MatcherSyntax::PatternOrText if row.kind.match_field() == Some(MatchField::ToolName) => {
                 PortableMatcher::of_pattern_or_text(text)
@@ -70,7 +73,10 @@ fn entry(
         });
     let order = if entry["sequential"] == true { Strategy::Serial } else { row.strategy };
     let mut hooks = Vec::new();
-    for (number, item) in (1..).zip(entry["hooks"].as_array().into_iter().flatten()) {
+    let is_hook = native.settings.keys.allows_bare_hooks() && entry["hooks"].is_null();
+    let bare = is_hook.then(|| std::slice::from_ref(entry));
+    let items = bare.or(entry["hooks"].as_array().map(Vec::as_slice)).unwrap_or_default();
+    for (number, item) in (1..).zip(items) {
         let place = format!("{place}, hook {number}");
         match hook(native, row, &matcher, item, &entry["name"]) {
             Some(hook) if is_off(common, item) => losses.omitted(&hook.name, "it is switched off"),
@@ -105,7 +111,9 @@ fn hook(
 ) -> Option<PortableHook> {
     let (handler, kind) = handler(native, item)?;
     let timeouts = &native.settings.timeouts;
-    let timeout = match item["timeout"].as_f64() {
+    let takes_seconds = native.settings.keys.hook.contains(&"timeoutSec");
+    let own = item["timeoutSec"].as_f64().filter(|_| takes_seconds);
+    let timeout = match own.or(item["timeout"].as_f64()) {
         Some(number) => timeouts.unit_of(kind).duration(number)?,
         None => timeouts.usual(row, kind),
     };
@@ -128,9 +136,11 @@ fn hook(
 
 fn handler(native: &NativeDialect, item: &Value) -> Option<(PortableHandler, HandlerKind)> {
     let text = |key: &str| item[key].as_str().map(str::to_owned);
-    Some(match item["type"].as_str()? {
+    let own = |key| text(key).filter(|_| native.settings.keys.hook.contains(&key));
+    let bare = || native.settings.keys.allows_bare_hooks().then_some("command");
+    Some(match item["type"].as_str().or_else(bare)? {
         "command" => {
-            let command = text("command")?;
+            let command = own("bash").or_else(|| text("command"))?;
             let run = match (item["args"].as_array(), item["shell"].as_str()) {
                 (Some(args), _) => PortableCommand::Exec(
                     std::iter::once(command)
@@ -144,7 +154,7 @@ fn handler(native: &NativeDialect, item: &Value) -> Option<(PortableHandler, Han
             let environment = item["env"].as_object().into_iter().flatten();
             let environment = environment.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
             let environment = environment.collect();
-            (PortableHandler::Command { run, cwd: None, environment }, HandlerKind::Command)
+            (PortableHandler::Command { run, cwd: own("cwd"), environment }, HandlerKind::Command)
         }
         "http" => {
             let allowed: Vec<&str> =

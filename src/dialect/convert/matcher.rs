@@ -51,6 +51,23 @@ impl PortableMatcher {
         }
     }
 
+    /// The meaning of a pattern for the whole value.
+    pub(super) fn of_whole(text: &str) -> Self {
+        match text {
+            "" | "*" => Self::Everything,
+            _ => Self::of_pattern(&format!("^(?:{text})$")),
+        }
+    }
+
+    /// As a pattern for the whole value.
+    pub(super) fn whole(&self) -> Option<String> {
+        match self {
+            Self::Everything => None,
+            Self::Names(names) => Some(names.iter().map(|name| escape(name)).collect::<Vec<_>>().join("|")),
+            Self::Search(pattern) => Some(format!("(?:.|\\n)*(?:{pattern})(?:.|\\n)*")),
+        }
+    }
+
     /// As a list of names, or else a pattern for the whole value.
     pub(super) fn list_or_whole(&self) -> Option<String> {
         match self {

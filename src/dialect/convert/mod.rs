@@ -2,7 +2,6 @@
 //!
 //! Scripts are not converted: they read events and answer in the format of their hook's dialect.
 
-mod conversion;
 mod file_defaults;
 mod from_openharness;
 mod from_settings;
@@ -11,10 +10,9 @@ mod portable_hook;
 mod to_openharness;
 mod to_settings;
 
-pub use conversion::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile};
-
 use super::catalog::{DialectImpl, implementation};
 use crate::model::DialectName;
+pub use portable_hook::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile};
 use portable_hook::{ConversionLosses, PortableHook};
 
 /// Writes the hooks of some files in another dialect's form. `text_file` reads a file of the workspace that a hook

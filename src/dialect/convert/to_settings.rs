@@ -119,7 +119,9 @@ pub(super) fn write(
     });
     let (Some(path), true) = (place, written > 0) else { return (Vec::new(), 0) };
     match serde_json::to_string_pretty(&File { hooks: events }) {
-        Ok(text) => (vec![ConvertedFile { path: path.into(), text: text + "\n" }], written),
+        Ok(text) => {
+            (vec![ConvertedFile { path: path.replace('*', "hooks").into(), text: text + "\n" }], written)
+        }
         Err(error) => {
             losses.omitted(path, format!("the file cannot be written: {error}"));
             (Vec::new(), 0)
@@ -177,6 +179,7 @@ fn matcher(
     }
     match native.settings.matcher_syntax {
         MatcherSyntax::Parts => hook.matcher.list_or_whole().map(|tools| Matcher::Parts { tools }),
+        MatcherSyntax::Whole => hook.matcher.whole().map(Matcher::Text),
         MatcherSyntax::ListOrPattern => hook.matcher.list_or_pattern().map(Matcher::Text),
         MatcherSyntax::PatternOrText if row.kind.match_field() == Some(MatchField::ToolName) => {
             hook.matcher.pattern().map(Matcher::Text)

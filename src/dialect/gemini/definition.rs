@@ -12,7 +12,7 @@ use crate::{
             MatchSource::{Fact, Unmatched},
             rows,
         },
-        native::{EnvelopeField, NativeDialect},
+        native::{EnvelopeField, NativeDialect, Spelling},
         settings::{
             DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity, MatcherSyntax,
             PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
@@ -72,6 +72,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
     name: DialectName::Gemini,
     rows: ROWS,
     fields: FIELDS,
+    spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: &["stop_hook_active"],
     host_variables: &[],

@@ -44,10 +44,17 @@ impl DisableSyntax {
     /// The key with which a file disables all hooks.
     pub(in crate::dialect) fn word(self) -> &'static str {
         match self {
-            Self::All(flag) => flag,
+            Self::All(flag) | Self::Own(flag) => flag,
             Self::AllOrSome(_) => "enabled: false",
             Self::Never => "",
         }
+    }
+
+    /// Where a file switches its own hooks off, if it does.
+    pub(super) fn own(self, root: &Mapping<'_>) -> Option<KeyPosition> {
+        let Self::Own(flag) = self else { return None };
+        let (off, position) = switch(&root.get(flag)?)?;
+        off.then_some(position)
     }
 
     /// Whether a key beside the events is no event.
@@ -64,7 +71,7 @@ impl DisableSyntax {
                     named: Vec::new(),
                 };
             }
-            Self::Never => return DisableSwitches::default(),
+            Self::Own(_) | Self::Never => return DisableSwitches::default(),
             Self::AllOrSome(section) => root.get(section).and_then(|value| value.mapping()),
         };
         let mut found = DisableSwitches::default();

@@ -1,6 +1,8 @@
 //! One entry of an event in a settings file: a matcher and its hooks.
 
-use std::sync::Arc;
+use std::{os::unix::ffi::OsStrExt, sync::Arc};
+
+use sha2::{Digest, Sha256};
 
 use super::{
     super::{
@@ -8,7 +10,7 @@ use super::{
         event_table::{EventRow, MatchSource},
     },
     context::{FileContext, SettingsHook, warn_misspelt_keys},
-    format::{DuplicateHooks, EventFilter},
+    format::{DuplicateHooks, EventFilter, SettingsFile},
     handler::{self, SettingsHandler},
     tool_rule::ToolRule,
 };
@@ -37,21 +39,22 @@ pub(super) fn read(
         },
         None => Concurrency::Shared,
     };
+    let parts = |index: usize| Parts {
+        context,
+        row,
+        wanted: &wanted,
+        company,
+        name: [number, index + 1],
+        place: position + index,
+    };
+    if context.native.settings.keys.allows_bare_hooks() && entry.get("hooks").is_none() {
+        return parts(0).hook(&entry).into_iter().collect();
+    }
     let Some(items) = entry.require("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
         return Vec::new();
     };
     let items = items.list().unwrap_or_default();
-    let hook = |(index, item): (usize, &Value<'_>)| {
-        let parts = Parts {
-            context,
-            row,
-            wanted: &wanted,
-            company,
-            name: [number, index + 1],
-            place: position + index,
-        };
-        parts.hook(&item.mapping()?)
-    };
+    let hook = |(index, item): (usize, &Value<'_>)| parts(index).hook(&item.mapping()?);
     items.iter().enumerate().filter_map(hook).collect()
 }
 
@@ -91,7 +94,8 @@ impl Parts<'_> {
         let delivery = self.delivery(item)?;
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
         let turn = Some(context.native.turn(context.scope));
-        let called = ["name", "command"].into_iter().filter_map(|key| context.get(item, key)?.as_text());
+        let called =
+            ["name", "bash", "command"].into_iter().filter_map(|key| context.get(item, key)?.as_text());
         let identity = (context.native.settings.duplicates == DuplicateHooks::RunOnce).then_some(identity);
         let hook = Hook {
             name: self.name()?,
@@ -156,9 +160,28 @@ impl Parts<'_> {
         let file = match self.context.plugin {
             Some(plugin) => format!(".{}", plugin.label),
             None if self.context.file.ends_with("config.json") => ".config".to_owned(),
-            None => String::new(),
+            None => self.file_label(),
         };
         HookName::new(format!("{dialect}.{scope}{file}.{}.{entry}.{hook}", self.row.name)).ok()
+    }
+
+    /// Which of the files of a directory it is in; of long and unusual names, a part with a checksum.
+    fn file_label(&self) -> String {
+        const LONGEST: usize = 19;
+        let file = self.context.file;
+        let is_one = |known: &SettingsFile| known.location.directory().is_some() && known.location.has(file);
+        if !self.context.native.settings.files.iter().any(is_one) {
+            return String::new();
+        }
+        let stem = file.file_stem().unwrap_or_default().as_bytes();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        let plain: String =
+            stem.iter().map(|byte| if is_plain(*byte) { char::from(*byte) } else { '-' }).collect();
+        if plain.as_bytes() == stem && plain.len() <= LONGEST {
+            return format!(".{plain}");
+        }
+        let [a, b, c, ..] = Sha256::digest(stem)[..] else { return String::new() };
+        format!(".{plain:.12}-{a:02x}{b:02x}{c:02x}")
     }
 
     /// What an event must have; `None` if that cannot be read.

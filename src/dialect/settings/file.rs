@@ -22,6 +22,9 @@ use crate::model::{Diagnostic, PluginSource, Scope, Severity};
 /// cost, and no file needs as many.
 const MOST_HOOKS: usize = 512;
 
+/// What to do about a file with too much.
+const NEEDLESS: &str = "remove what is not needed";
+
 /// The hooks of one settings file.
 #[derive(Debug, Default)]
 pub struct SettingsHooks {
@@ -29,6 +32,8 @@ pub struct SettingsHooks {
     pub hooks: Vec<SettingsHook>,
     /// Whether the file switches all hooks off, or on again.
     pub all_disabled: Option<(bool, KeyPosition)>,
+    /// Where the file switches its own hooks off, if it does.
+    own_disabled: Option<KeyPosition>,
     /// The names and the commands of hooks that the file switches off.
     pub disabled: Vec<(String, KeyPosition)>,
     /// Where the file leaves hooks to the administrator alone, if it does.
@@ -71,7 +76,9 @@ pub fn read_settings(
         found.disabled = disabling.named;
         found.managed_only = managed_only(native, &root);
         found.plugins = enabled_plugins(native, &root);
-        if let Some(hooks) = hooks {
+        if let Some(position) = switches.own(&root) {
+            found.own_disabled = Some(position);
+        } else if let Some(hooks) = hooks {
             let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
             events.for_each(|value| read_event(&context, &value, &mut found));
         }
@@ -178,7 +185,7 @@ fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut Settings
     if let Some(SharedKey { setting, .. }) = words.iter().find(|word| word.key == name) {
         return found.shared.read(*setting, value, context.rules.max_timeout);
     }
-    let Some(row) = context.native.row_named(name) else {
+    let Some((native, row)) = context.native.configured(name) else {
         let words: Vec<&str> = words.iter().map(|word| word.key).collect();
         if let Some(near) = nearest(name, &words) {
             return unknown_setting(value, near);
@@ -187,6 +194,7 @@ fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut Settings
         let message = format!("unknown event `{}`; its hooks are not loaded", shorten(name, 64));
         return value.error_at(value.key_span(), "unknown-event", message, did_you_mean(name, &known));
     };
+    let context = &FileContext { native, ..*context };
     let Some(entries) = value.list() else { return };
     found.events.push((row.name, KeyPosition::of_key(value)));
     for (number, entry) in (1..).zip(&entries) {
@@ -208,24 +216,31 @@ fn hooks_in(entry: &Value<'_>) -> usize {
 }
 
 impl SettingsHooks {
-    /// Enforces the bounds of a file. Returns an error for each that it exceeds.
+    /// Enforces the bounds of a file. Returns an error for each that it exceeds, and a note if its hooks are switched off.
     fn cut(&mut self, file: &Path) -> Vec<Diagnostic> {
         let mut errors = Vec::new();
+        if let Some(KeyPosition { line, column }) = self.own_disabled {
+            let message = "the file switches its own hooks off";
+            let note = Diagnostic::of_file(Severity::Info, "switched-off", file, message);
+            errors.push(Diagnostic { line, column, ..note });
+        }
         if self.left_out > 0 {
             let message = format!(
                 "the file has {} hooks; it may have {MOST_HOOKS}, so {} of them are left out",
                 self.written, self.left_out
             );
-            errors.push(Diagnostic::of_file(Severity::Error, "too-many-hooks", file, message));
+            let error = Diagnostic::of_file(Severity::Error, "too-many-hooks", file, message);
+            errors.push(error.help(NEEDLESS));
         }
         if self.disabled.len() > MOST_HOOKS {
             let message = format!(
                 "the file switches {} hooks off by name; only the first {MOST_HOOKS} names count",
                 self.disabled.len()
             );
-            errors.push(Diagnostic::of_file(Severity::Error, "too-many-names", file, message));
+            let error = Diagnostic::of_file(Severity::Error, "too-many-names", file, message);
+            errors.push(error.help(NEEDLESS));
             self.disabled.truncate(MOST_HOOKS);
         }
-        errors.into_iter().map(|error| error.help("remove what is not needed")).collect()
+        errors
     }
 }

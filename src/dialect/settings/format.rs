@@ -1,6 +1,6 @@
 //! The format of a dialect's settings files: locations, keys, defaults, and how scopes are merged.
 
-use std::{sync::Arc, time::Duration};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path, sync::Arc, time::Duration};
 
 use super::{
     super::{document::Value, event_table::EventRow},
@@ -55,6 +55,13 @@ pub(in crate::dialect) struct SettingsKeys {
     pub(in crate::dialect) hook: &'static [&'static str],
 }
 
+impl SettingsKeys {
+    /// Whether an entry may be a hook itself, as in files of Copilot.
+    pub(in crate::dialect) fn allows_bare_hooks(&self) -> bool {
+        self.entry.contains(&"type")
+    }
+}
+
 /// How a matcher is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum MatcherSyntax {
@@ -62,6 +69,8 @@ pub(in crate::dialect) enum MatcherSyntax {
     ListOrPattern,
     /// For tools as a pattern that may match anywhere, or else a text; for anything else as a text.
     PatternOrText,
+    /// As a pattern for the whole name.
+    Whole,
     /// As an object, whose part `tools` is a list of names, or else a pattern for the whole name.
     Parts,
 }
@@ -92,6 +101,8 @@ pub(in crate::dialect) enum DisableSyntax {
     /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both are
     /// beside the events, or in this section of the file.
     AllOrSome(&'static str),
+    /// Its own, with this flag.
+    Own(&'static str),
     /// Not at all.
     Never,
 }
@@ -112,7 +123,7 @@ impl SettingsFile {
     }
 }
 
-/// Where a settings file is.
+/// Where a settings file is. A path that ends with `/*.json` stands for the files of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SettingsLocation {
     /// Below the directory of the machine's own configuration.
@@ -121,6 +132,35 @@ pub(crate) enum SettingsLocation {
     Home(&'static str),
     /// Below the workspace.
     Workspace(&'static str),
+}
+
+impl SettingsLocation {
+    /// Its path below the directory it belongs to.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::System(path) | Self::Home(path) | Self::Workspace(path) => path,
+        }
+    }
+
+    /// The directory whose files it stands for, if it is not one file.
+    pub(crate) fn directory(self) -> Option<&'static str> {
+        self.path().strip_suffix("/*.json")
+    }
+
+    /// Whether a file of that directory counts by its name.
+    pub(crate) fn takes(name: &OsStr) -> bool {
+        let name = name.as_bytes();
+        !name.starts_with(b".") && name.ends_with(b".json")
+    }
+
+    /// Whether a path is in this place, below whatever directory.
+    pub(crate) fn has(self, file: &Path) -> bool {
+        match (self.directory(), file.parent(), file.file_name()) {
+            (Some(directory), Some(above), Some(name)) => above.ends_with(directory) && Self::takes(name),
+            (Some(_), ..) => false,
+            (None, ..) => file.ends_with(self.path()),
+        }
+    }
 }
 
 /// How the levels of configuration are merged.

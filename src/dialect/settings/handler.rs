@@ -1,6 +1,6 @@
 //! The handler of a hook in a settings file. One that could not run is left out with a warning.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     super::{
@@ -41,9 +41,12 @@ pub(super) struct SettingsHandler {
 /// The handler of a hook, or `None` if anything about it is wrong, which has been reported.
 pub(super) fn read(context: &FileContext<'_>, row: &EventRow, item: &Mapping<'_>) -> Option<SettingsHandler> {
     warn_misspelt_keys(item, context.native.settings.keys.hook);
-    let kind = kind(context, &item.require("type", "\"type\": \"command\"")?)?;
+    let kind = match item.get("type") {
+        None if context.native.settings.keys.allows_bare_hooks() => HandlerKind::Command,
+        _ => kind(context, &item.require("type", "\"type\": \"command\"")?)?,
+    };
     let longest = context.rules.max_timeout;
-    let own_timeout = match item.get("timeout") {
+    let own_timeout = match context.get(item, "timeoutSec").or_else(|| item.get("timeout")) {
         Some(value) => Some(context.native.settings.timeouts.unit_of(kind).read(
             &value,
             longest,
@@ -131,19 +134,16 @@ fn model(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<Model> {
 }
 
 fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
-    let value = item.require("command", "\"command\": \"./check.sh\"")?;
+    let value = match context.get(item, "bash") {
+        Some(value) => value,
+        None => item.require("command", "\"command\": \"./check.sh\"")?,
+    };
     let text = if context.get(item, "args").is_some() { argument(&value)? } else { shell_line(&value)? };
     if text.trim().is_empty() {
         value.error("command", "`command` is empty", "write the program");
         return None;
     }
-    let cwd = match context.resolver.directory("") {
-        ResolvedPath::Found(cwd) | ResolvedPath::Missing(cwd, _) => cwd,
-        ResolvedPath::Refused(why) => {
-            value.error("cwd", format!("the workspace: {why}"), "check its permissions, and reload");
-            return None;
-        }
-    };
+    let cwd = directory(context, item, &value)?;
     let root = cwd.display().to_string();
     check_plugin_variables(context, &value, text)?;
     let own =
@@ -165,6 +165,34 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
     };
     let handler = CommandHandler { line, cwd, environment, mode: CommandMode::Oneshot, sandbox: None };
     Some((Handler::Command(handler), identity))
+}
+
+/// The directory that a command runs in: the workspace, or the one below it that the hook names.
+fn directory(context: &FileContext<'_>, item: &Mapping<'_>, command: &Value<'_>) -> Option<PathBuf> {
+    let named = context.get(item, "cwd");
+    let path = named.as_ref().map_or(Some(""), Value::text)?;
+    match context.resolver.directory(path) {
+        ResolvedPath::Found(cwd) => Some(cwd),
+        ResolvedPath::Missing(cwd, why) => {
+            if let Some(named) = named {
+                named.warn("cwd", why, "the hook will end `spawn_failed`");
+            }
+            Some(cwd)
+        }
+        ResolvedPath::Refused(why) => {
+            match named {
+                Some(named) => named.error("cwd", why, "name a directory inside the workspace"),
+                None => {
+                    command.error(
+                        "cwd",
+                        format!("the workspace: {why}"),
+                        "check its permissions, and reload",
+                    );
+                }
+            }
+            None
+        }
+    }
 }
 
 /// Checks that a command has what it needs of a plugin. Returns none if the hook cannot run.

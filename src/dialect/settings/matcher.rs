@@ -57,6 +57,25 @@ pub(in crate::dialect) fn exact_names_or_regex(
     wanted(value, matcher)
 }
 
+/// A matcher that is a pattern for the whole text. A tool that has two names, beside each other in `tools`, is meant by
+/// either.
+pub(in crate::dialect) fn whole_regex(
+    value: &Value<'_>,
+    row: &EventRow,
+    tools: &'static [(&'static str, &'static str)],
+) -> Option<EventFilter> {
+    let text = value.text()?;
+    if matches!(text, "" | "*") || row.match_source == MatchSource::Unmatched {
+        return Some(EventFilter::default());
+    }
+    // Without the brackets, to show mistakes where they are in the file.
+    let matcher = Matcher::javascript(text).and_then(|_| {
+        let both = tools.iter().flat_map(|(one, other)| [(*one, *other), (*other, *one)]);
+        search_with_aliases(&format!("^(?:{text})$"), both)
+    });
+    wanted(value, matcher)
+}
+
 /// A pattern, which also matches the tool that a matching alias means, such as a former name.
 fn search_with_aliases(
     text: &str,

@@ -26,7 +26,7 @@ pub(super) use format::{
     SettingsKeys, SharedSetting, Shell, TimeUnit,
 };
 pub(crate) use format::{ScopeMerge, SettingsFile, SettingsLocation, SharedKey};
-pub(super) use matcher::{exact_list_or_regex, exact_names_or_regex, exact_or_regex};
+pub(super) use matcher::{exact_list_or_regex, exact_names_or_regex, exact_or_regex, whole_regex};
 pub(super) use plugins::{EXTENSIONS, PLUGINS, parse as plugin_json};
 pub(crate) use plugins::{
     ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,

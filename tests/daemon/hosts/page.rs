@@ -245,7 +245,7 @@ fn posted(http: &Value, address: &str, token: &str, event: &str) -> Value {
 #[test]
 fn agents_with_these_settings_are_stopped_by_the_guard() {
     let settings: Vec<_> = blocks("json").into_iter().filter(|block| block.contains("\"hooks\"")).collect();
-    let [claude, gemini, codebuddy, clawd, codex, qwen, _] = settings.try_into().unwrap();
+    let [claude, gemini, codebuddy, clawd, codex, qwen, copilot, _] = settings.try_into().unwrap();
     let mut home = Home::new();
     // Settings of the project as well: hookyard reads them, and must not ask itself.
     home.write("guarded/.claude/settings.json", &claude);
@@ -254,6 +254,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     }
     home.write("guarded/.codex/hooks.json", &codex);
     home.write("guarded/.qwen/settings.json", &qwen);
+    home.write("guarded/.github/hooks/hookyard.json", &copilot);
     home.start(&format!("{} --tcp 127.0.0.1:0", shell()[0]), "guarded");
     let project = home.path().join("guarded");
     let (event, http) = only_hook(&claude);
@@ -263,7 +264,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let harmless = force_push(&event, &project).replace("--force", "--dry-run");
     assert_eq!(posted(&http, address, "", &harmless), json!({}));
-    for settings in [gemini, codebuddy, clawd, codex, qwen] {
+    for settings in [gemini, codebuddy, clawd, codex, qwen, copilot] {
         let (event, command) = only_hook(&settings);
         let command = command["command"].as_str().unwrap();
         let relay = || {

@@ -175,6 +175,8 @@ fn settings_files_of_agents_are_watched_at_all_levels() {
         ("shop/.claude/settings.local.json", "local"),
         ("home/.claude/settings.json", "user"),
         ("etc/claude-code/managed-settings.json", "managed"),
+        ("shop/.github/hooks/guard.json", "directory"),
+        ("home/.copilot/hooks/mine.json", "mine"),
     ] {
         let file = daemon.path().join(place);
         write(&file, &claude(word));

@@ -261,6 +261,53 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             HostReading { input: input.clone(), context: None, ..heard(moves, reason, specific) }
         },
     },
+    MatrixDialect {
+        name: DialectName::Copilot,
+        configures: |command| {
+            let hook = json!({ "matcher": "Bash", "bash": command });
+            (".github/hooks/hook.json", json!({ "version": 1, "hooks": { "preToolUse": [hook] } }))
+        },
+        says: |thing| {
+            let decision =
+                |word: &str| json!({ "permissionDecision": word, "permissionDecisionReason": REASON });
+            let output = match thing {
+                HookReply::Allow => decision("allow"),
+                HookReply::Block => decision("deny"),
+                HookReply::Ask => decision("ask"),
+                HookReply::Rewrite => json!({ "modifiedArgs": { "command": "npm ci", "force": true } }),
+                HookReply::Shorten => json!({ "modifiedArgs": { "command": "npm ci" } }),
+                HookReply::Context => json!({ "additionalContext": CONTEXT }),
+                HookReply::Halt => return None,
+            };
+            Some(prints(&output))
+        },
+        sends: |input| {
+            json!({
+                "hook_event_name": "PreToolUse",
+                "session_id": "copilot",
+                "timestamp": "2026-01-02T03:04:05.678Z",
+                "cwd": "/srv/shop",
+                "tool_name": "Bash",
+                "tool_input": input,
+            })
+        },
+        reads: |answer, input| {
+            let output = object(&answer.stdout);
+            let reason = &output["permissionDecisionReason"];
+            let (moves, reason) = match output["permissionDecision"].as_str() {
+                Some("deny") => (Move::Refuses, reason),
+                Some("ask") => (Move::Asks, reason),
+                Some("allow") => (Move::Runs, reason),
+                // It ignores words of other agents.
+                None if output.get("decision").or(output.get("continue")).is_none() => {
+                    (Move::AsUsual, reason)
+                }
+                _ => panic!("it ignores this answer: {output}"),
+            };
+            let changed = output.get("modifiedArgs").unwrap_or(input).clone();
+            HostReading { input: changed, ..heard(moves, reason, &output) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

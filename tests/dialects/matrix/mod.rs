@@ -36,6 +36,7 @@ const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
     (HookReply::Ask, DialectName::Qwen, Move::Refuses),
     (HookReply::Halt, DialectName::Qwen, Move::Refuses),
     (HookReply::Context, DialectName::Qwen, Move::AsUsual),
+    (HookReply::Halt, DialectName::Copilot, Move::Refuses),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.
@@ -188,6 +189,9 @@ fn a_change_that_would_be_lost_is_a_block() {
         (DialectName::Qwen, &asked, Target::ToolInput, Verdict::Allow, r#""behavior":"allow""#),
         (DialectName::Qwen, &prompt, Target::Prompt, Verdict::Allow, r#""decision":"block""#),
         (DialectName::Qwen, &used, Target::ToolOutput, Verdict::Proceed, r#""continue":false"#),
+        (DialectName::Copilot, &asked, Target::ToolInput, Verdict::Allow, r#""behavior":"deny""#),
+        (DialectName::Copilot, &used, Target::ToolOutput, Verdict::Proceed, r#""modifiedResult":"#),
+        (DialectName::Copilot, &prompt, Target::Prompt, Verdict::Allow, r#""decision":"block""#),
         (DialectName::OpenHarness, &ran, Target::ToolOutput, Verdict::Proceed, r#""decision":"block""#),
         (DialectName::OpenHarness, &ran, Target::ToolOutput, Verdict::Halt, r#""continue":false"#),
     ];

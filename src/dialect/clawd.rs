@@ -1,12 +1,15 @@
-//! ClawdCode's events, fields and settings files.
+//! The dialect of ClawdCode: its events, fields and settings files.
+
+mod matcher;
+mod reply;
+mod response;
 
 use std::time::Duration;
 
-use super::{
-    matcher::{parts, path},
-    reply::read,
-    response::write,
-};
+use matcher::{parts, path};
+use reply::read;
+use response::write;
+
 use crate::{
     dialect::{
         event_table::{
@@ -14,7 +17,7 @@ use crate::{
             MatchSource::{Fact, Unmatched},
             rows,
         },
-        native::{EnvelopeField, NativeDialect},
+        native::{EnvelopeField, NativeDialect, Spelling},
         settings::{
             DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
             ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey,
@@ -101,10 +104,11 @@ const SHARED_KEYS: &[SharedKey] = &[
 const LONGEST_PATH: usize = 4096;
 
 /// The dialect of ClawdCode.
-pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
+pub(super) static CLAWD: NativeDialect = NativeDialect {
     name: DialectName::Clawd,
     rows: ROWS,
     fields: FIELDS,
+    spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: &[],
     host_variables: &[],

@@ -1,0 +1,283 @@
+//! The dialect of GitHub Copilot CLI. It has two spellings: the names of Claude Code's events with fields in snake case,
+//! and names of its own with fields in camel case.
+
+mod reply;
+mod response;
+
+use std::time::Duration;
+
+use super::{
+    claude::replace,
+    codex::combined_decision,
+    event_table::{
+        EventRow,
+        MatchSource::{Fact, Unmatched},
+        rows,
+    },
+    native::{EnvelopeField, NativeDialect, Spelling},
+    settings::{
+        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
+        whole_regex,
+    },
+};
+use crate::model::{
+    DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Target, Verdict, Workspace,
+};
+
+/// Its events; the columns are those of Claude Code's table. A host names a permission in the second spelling.
+const ROWS: &[EventRow] = rows! {
+    "SessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "SessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Serial Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
+    "PreToolUse" BeforeToolDispatch Fact, Serial Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [];
+    "permissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [];
+    "PostToolUse" AfterToolDispatch Fact, Serial Combined, Tells, Ignored Taken, Always, [RewriteToolResponse];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "Stop" AgentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "SubagentStop" SubagentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "ErrorOccurred" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+};
+
+/// The same events by its own names. What a notification names itself is the same in both spellings.
+const OWN_ROWS: &[EventRow] = rows! {
+    "sessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "sessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "userPromptSubmitted" PromptSubmitted Unmatched, Serial Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
+    "preToolUse" BeforeToolDispatch Fact, Serial Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
+    "permissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [];
+    "postToolUse" AfterToolDispatch Fact, Serial Combined, Tells, Ignored Taken, Always, [RewriteToolResponse];
+    "postToolUseFailure" ToolFailed Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "agentStop" AgentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
+    "subagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "subagentStop" SubagentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
+    "preCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "errorOccurred" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+};
+
+/// Fields with a canonical name.
+const FIELDS: &[(&str, &str)] = &[
+    ("session_id", "session_id"),
+    ("cwd", "cwd"),
+    ("tool_name", "tool_name"),
+    ("tool_input", "tool_input"),
+    ("tool_result", "tool_output"),
+    ("prompt", "prompt"),
+    ("source", "source"),
+    ("reason", "reason"),
+    ("trigger", "trigger"),
+    ("message", "message"),
+    ("notification_type", "notification_type"),
+    ("agent_name", "agent_type"),
+];
+
+/// The same in the second spelling.
+const OWN_FIELDS: &[(&str, &str)] = &[
+    ("sessionId", "session_id"),
+    ("cwd", "cwd"),
+    ("toolName", "tool_name"),
+    ("toolArgs", "tool_input"),
+    ("toolResult", "tool_output"),
+    ("prompt", "prompt"),
+    ("source", "source"),
+    ("reason", "reason"),
+    ("trigger", "trigger"),
+    ("message", "message"),
+    ("notification_type", "notification_type"),
+    ("agentName", "agent_type"),
+];
+
+/// Fields of the second spelling that hosts send with permissions and notifications.
+const ALSO_READ: &[(&str, &str)] =
+    &[("sessionId", "session_id"), ("toolName", "tool_name"), ("toolInput", "tool_input")];
+
+/// The first fields of an envelope.
+const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
+    ("hook_event_name", EnvelopeField::EventName),
+    ("session_id", EnvelopeField::Session),
+    ("timestamp", EnvelopeField::Timestamp),
+    ("cwd", EnvelopeField::Cwd),
+];
+
+/// The same in the second spelling, in which an envelope mostly does not name its event.
+const OWN_ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
+    ("hookName", EnvelopeField::EventNameOf(EventKind::PermissionRequested)),
+    ("sessionId", EnvelopeField::Session),
+    ("timestamp", EnvelopeField::Milliseconds),
+    ("cwd", EnvelopeField::Cwd),
+    ("hook_event_name", EnvelopeField::EventNameOf(EventKind::Notification)),
+    ("toolInput", EnvelopeField::InputOf(EventKind::PermissionRequested)),
+];
+
+/// Tools as a host names them in the first spelling, each with the name in the second. Matchers may use both.
+const TOOLS: &[(&str, &str)] = &[
+    ("Bash", "bash"),
+    ("Read", "view"),
+    ("Write", "create"),
+    ("Edit", "edit"),
+    ("Edit", "apply_patch"),
+    ("Grep", "grep"),
+    ("Glob", "glob"),
+    ("WebFetch", "web_fetch"),
+    ("WebSearch", "web_search"),
+    ("AskUserQuestion", "ask_user"),
+    ("TodoWrite", "update_todo"),
+    ("Agent", "task"),
+];
+
+/// Tools and further fields of a host in the first spelling, each with the name in the second.
+const RENAMED: &[(&str, &str)] = &[
+    ("Bash", "bash"),
+    ("Read", "view"),
+    ("Write", "create"),
+    ("Edit", "edit"),
+    ("Grep", "grep"),
+    ("Glob", "glob"),
+    ("WebFetch", "web_fetch"),
+    ("WebSearch", "web_search"),
+    ("AskUserQuestion", "ask_user"),
+    ("TodoWrite", "update_todo"),
+    ("Agent", "task"),
+    ("initial_prompt", "initialPrompt"),
+    ("transcript_path", "transcriptPath"),
+    ("stop_reason", "stopReason"),
+    ("custom_instructions", "customInstructions"),
+    ("error_context", "errorContext"),
+    ("agent_display_name", "agentDisplayName"),
+    ("agent_description", "agentDescription"),
+];
+
+/// The variables with the project's directory.
+const PROJECT: &[&str] = &["COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
+
+/// The dialect of GitHub Copilot CLI.
+pub(super) static COPILOT: NativeDialect = NativeDialect {
+    rows: ROWS,
+    fields: FIELDS,
+    spelling: Spelling {
+        second: Some(&SECOND),
+        always_second: &[EventKind::PermissionRequested, EventKind::Notification, EventKind::SubagentStarted],
+        also_read: ALSO_READ,
+        renamed: &[],
+    },
+    envelope_fields: ENVELOPE_FIELDS,
+    ..BASE
+};
+
+/// The same in its second spelling, for hooks that are configured by its own names of events.
+static SECOND: NativeDialect = NativeDialect {
+    spelling: Spelling { second: None, always_second: &[], also_read: &[], renamed: RENAMED },
+    translate: |event, target, value| {
+        (target == Target::ToolOutput).then(|| response::own_result(event, value)).flatten()
+    },
+    ..BASE
+};
+
+/// What both spellings share; the rest is that of the second.
+const BASE: NativeDialect = NativeDialect {
+    name: DialectName::Copilot,
+    rows: OWN_ROWS,
+    fields: OWN_FIELDS,
+    spelling: Spelling::ONE,
+    envelope_fields: OWN_ENVELOPE_FIELDS,
+    own_fields: &["stop_hook_active"],
+    host_variables: &["COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION"],
+    prompt_field: None,
+    settings: SettingsFormat {
+        files: &[
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".copilot/settings.json") },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".copilot/hooks/*.json") },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".github/copilot/settings.json"),
+            },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".github/hooks/*.json"),
+            },
+            SettingsFile {
+                scope: Scope::Local,
+                location: SettingsLocation::Workspace(".github/copilot/settings.local.json"),
+            },
+        ],
+        unread: &[],
+        allows_comments: true,
+        scope_merge: ScopeMerge::AddUp,
+        types: &[HandlerKind::Command, HandlerKind::Http],
+        matcher_syntax: MatcherSyntax::Whole,
+        matcher: |value, row| whole_regex(value, row, TOOLS),
+        timeouts: DefaultTimeouts {
+            unit: TimeUnit::Seconds,
+            usual: Duration::from_secs(30),
+            prompt: Duration::from_secs(30),
+            agent: Duration::from_secs(30),
+            of_events: &[],
+            of_http: None,
+        },
+        duplicates: DuplicateHooks::RunEach,
+        shared: &[],
+        project_variables: &[],
+        keys: SettingsKeys {
+            entry: &[
+                "matcher",
+                "hooks",
+                "type",
+                "bash",
+                "command",
+                "powershell",
+                "url",
+                "headers",
+                "allowedEnvVars",
+                "cwd",
+                "env",
+                "timeoutSec",
+                "timeout",
+            ],
+            hook: &[
+                "type",
+                "matcher",
+                "bash",
+                "command",
+                "powershell",
+                "url",
+                "headers",
+                "allowedEnvVars",
+                "cwd",
+                "env",
+                "timeoutSec",
+                "timeout",
+            ],
+        },
+        shell: Shell::Bash,
+        identity: HookIdentity::Handler,
+        disable: DisableSyntax::Own("disableAllHooks"),
+        plugins: PluginFormat::None,
+        managed_only: None,
+    },
+    ends_input_with_newline: false,
+    goes_on_in_background: |_| false,
+    environment,
+    response_format: |_| ResponseFormat::default(),
+    read_reply: |native, row, _, raw| reply::read(native.spelling.renamed.is_empty(), row, raw),
+    write_response: |_, row, outcome| response::write(row, outcome),
+    apply_patch: replace,
+    translate: |_, target, value| (target == Target::ToolOutput).then(|| response::result(value)).flatten(),
+    combine: |_, _, earlier, mut reply| {
+        reply.decision = combined_decision(earlier, reply.decision, "\n");
+        reply
+    },
+    ends_chain: |_| &[Verdict::Block, Verdict::Halt],
+};
+
+fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> {
+    let event = draft.event();
+    let given = event.environment.iter().filter(|_| event.dialect == DialectName::Copilot);
+    let directories = PROJECT.iter().map(|name| (*name, place.root.display().to_string()));
+    directories.chain(given.map(|(name, value)| (*name, value.to_string()))).collect()
+}

@@ -329,8 +329,13 @@ async fn serve(
             }
             _ = hangup.recv() => {
                 tracing::info!("reloading hook files and tokens after SIGHUP");
-                if let Err(error) = daemon.reload().await {
-                    tracing::error!(%error, "hook files could not be reloaded");
+                tokio::select! {
+                    biased;
+                    () = daemon.stop_requested() => return StopReason::Request,
+                    _ = stop_signals.next() => return StopReason::Signal,
+                    reloaded = daemon.reload() => if let Err(error) = reloaded {
+                        tracing::error!(%error, "hook files could not be reloaded");
+                    },
                 }
             }
         }

@@ -1,14 +1,18 @@
 //! Whether the workspaces are loaded, which events wait for, and a start that is stopped before they are.
 
 use std::{
+    os::fd::OwnedFd,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ApiError;
+#[cfg(feature = "cli")]
+use super::handover;
 
 /// How far the workspaces are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,8 @@ impl Loading {
 #[derive(Debug, Default)]
 pub(crate) struct StoppableStart {
     listens: AtomicBool,
+    /// The process of the daemon that is being replaced. While it runs, those who wait are its to answer.
+    predecessor: Mutex<Option<OwnedFd>>,
     stop: CancellationToken,
 }
 
@@ -69,7 +75,8 @@ impl StoppableStart {
     /// asked again, it can be dropped.
     #[cfg(feature = "cli")]
     pub(crate) fn stop(&self) -> bool {
-        let goes_on = self.listens.load(Ordering::Acquire) && !self.is_stopped();
+        let is_alone = self.predecessor.lock().as_ref().is_none_or(handover::has_ended);
+        let goes_on = self.listens.load(Ordering::Acquire) && is_alone && !self.is_stopped();
         self.stop.cancel();
         goes_on
     }
@@ -80,7 +87,17 @@ impl StoppableStart {
         self.stop.is_cancelled()
     }
 
-    /// From here on hosts can connect, and wait for answers of this daemon alone.
+    /// Another daemon has the listeners as well, until it ends or this one accepts connections.
+    pub(super) fn replaces(&self, process: OwnedFd) {
+        *self.predecessor.lock() = Some(process);
+    }
+
+    /// From here on those who wait are this daemon's to answer, whatever becomes of the one that it replaces.
+    pub(super) fn accepts(&self) {
+        *self.predecessor.lock() = None;
+    }
+
+    /// From here on hosts can connect, and wait for an answer.
     pub(super) fn listens(&self) {
         self.listens.store(true, Ordering::Release);
     }

@@ -21,7 +21,7 @@ use super::{
     loading::StoppableStart,
     routes,
     socket::{Socket, default_socket},
-    start_error::ServeError,
+    start_error::{ReplaceError, ServeError},
     state::{DaemonAddresses, DaemonState, Observers},
     tokens::TcpTokens,
     traces::Tracer,
@@ -90,9 +90,10 @@ impl Daemon {
         if let (Some(replacement), Some(ledger)) = (&mut replacement, claimed.predecessor()) {
             replacement.adopt_hooks(ledger);
         }
-        if replacement.is_none() {
-            start.listens();
+        if let Some(replacement) = &replacement {
+            start.replaces(replacement.process().map_err(ReplaceError::System)?);
         }
+        start.listens();
         let ledger = claimed.open()?;
         let audit = Audit::start(&settings.audit)?;
         open.listen_on_tcp(&settings.listen, &tokens).await?;
@@ -118,7 +119,7 @@ impl Daemon {
             Self { state, connections, accept_loops, tasks, predecessor, sockets, _ledger: ledger };
         match replacement {
             None => daemon.begin(listeners, start).await?,
-            Some(replacement) => daemon.take_over(listeners, (replacement, data)).await?,
+            Some(replacement) => daemon.take_over(listeners, (replacement, data), start).await?,
         }
         Ok(daemon)
     }

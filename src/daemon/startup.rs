@@ -56,11 +56,39 @@ impl Daemon {
     }
 
     /// Loads the workspaces and accepts connections in place of another daemon. What takes time comes first; nobody waits
-    /// for it.
+    /// for it. If the other daemon has ended and this one is to stop meanwhile, those who wait get their answers and nothing is
+    /// loaded.
     pub(super) async fn take_over(
         &mut self,
         listeners: Vec<AdmittedListener>,
         (mut replacement, data): (Replacement, Option<PathBuf>),
+        start: &StoppableStart,
+    ) -> Result<(), ServeError> {
+        let files = self.own_files(&listeners);
+        tokio::select! {
+            biased;
+            () = start.stopped() => {
+                self.state.abandon_loading();
+                self.accept(listeners)?;
+                files.iter().for_each(SocketFile::own);
+                return Ok(());
+            }
+            prepared = self.prepare_to_replace(&mut replacement, data) => prepared?,
+        }
+        start.accepts();
+        self.state.set_loaded();
+        self.accept(listeners)?;
+        replacement.started().await;
+        files.iter().for_each(SocketFile::own);
+        self.predecessor.spawn(finish_predecessor(replacement, Arc::clone(&self.state)));
+        Ok(())
+    }
+
+    /// Loads the workspaces and takes over the store, until this daemon may accept connections.
+    async fn prepare_to_replace(
+        &mut self,
+        replacement: &mut Replacement,
+        data: Option<PathBuf>,
     ) -> Result<(), ServeError> {
         let registered = replacement.workspaces().await?;
         if let Some(data) = &data {
@@ -84,16 +112,9 @@ impl Daemon {
         }
         if let Some(data) = &data {
             let courier = replacement.courier(data);
-            open_store(&self.state.orchestrator, data, courier, &replacement).await?;
+            open_store(&self.state.orchestrator, data, courier, replacement).await?;
         }
-        let files = self.own_files(&listeners);
-        replacement.may_begin(&self.state.orchestrator).await?;
-        self.state.set_loaded();
-        self.accept(listeners)?;
-        replacement.started().await;
-        files.iter().for_each(SocketFile::own);
-        self.predecessor.spawn(finish_predecessor(replacement, Arc::clone(&self.state)));
-        Ok(())
+        Ok(replacement.may_begin(&self.state.orchestrator).await?)
     }
 
     /// Has the workspaces registered that clients of the other daemon have registered.

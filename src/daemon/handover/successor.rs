@@ -149,6 +149,11 @@ impl Replacement {
         self.ledger = Some(ledger.to_owned());
     }
 
+    /// The process of the other daemon.
+    pub(in crate::daemon) fn process(&self) -> io::Result<OwnedFd> {
+        self.process.try_clone()
+    }
+
     /// Where the other daemon keeps the state of runs and the last good rules.
     pub(in crate::daemon) fn data(&self) -> Option<&Path> {
         self.data.as_deref()

@@ -366,7 +366,7 @@ pub(super) fn process_descriptor(pid: i32) -> io::Result<OwnedFd> {
 }
 
 /// Whether the process of a descriptor has ended.
-pub(super) fn has_ended(process: &OwnedFd) -> bool {
+pub(in crate::daemon) fn has_ended(process: &OwnedFd) -> bool {
     let mut ended = [PollFd::new(process, PollFlags::IN)];
     poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
 }

@@ -113,6 +113,53 @@ fn events_that_wait_for_a_daemon_that_is_stopped_while_it_loads_get_an_answer() 
     }
 }
 
+/// A daemon and its successor, which is stopped while it loads its workspaces.
+fn with_a_stopped_successor() -> (Daemon, Daemon) {
+    let daemon = slow_to_load("");
+    let loaded = |daemon: &Daemon| daemon.log().matches("workspace=").count();
+    wait_until("it is ready", || daemon.send("GET", "/readyz", None).status == 200);
+    let before = loaded(&daemon);
+    let successor = daemon.replace();
+    wait_until("it loads", || loaded(&daemon) > before);
+    successor.signal(Signal::STOP);
+    (daemon, successor)
+}
+
+#[test]
+fn a_successor_that_is_stopped_while_it_loads_leaves_everything_to_the_daemon_that_runs() {
+    let (daemon, mut successor) = with_a_stopped_successor();
+    successor.signal(Signal::TERM);
+    successor.signal(Signal::CONT);
+    assert_ne!(successor.wait().code(), Some(0), "{}", daemon.log());
+    for dialect in DIALECTS {
+        let body = tool(dialect, &daemon.path().join("shop"));
+        let told = answer(&daemon, &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()), false);
+        assert!(told.is_block(dialect), "{dialect}: {told:?}");
+        assert!(!format!("{told:?}").contains("shutting down"), "{dialect}: {told:?}");
+    }
+    daemon.finish();
+}
+
+#[test]
+fn a_successor_of_a_killed_daemon_answers_who_waits_when_it_is_stopped() {
+    let (mut daemon, mut successor) = with_a_stopped_successor();
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let send = |dialect: &str| {
+        let body = tool(dialect, &daemon.path().join("shop"));
+        begin(daemon.socket(), &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()))
+    };
+    let waiting = DIALECTS.map(|dialect| (dialect, send(dialect)));
+    successor.signal(Signal::TERM);
+    successor.signal(Signal::CONT);
+    for (dialect, stream) in waiting {
+        assert_answer(&read_answer(&end_of(stream), false), dialect, true, "its predecessor was killed");
+    }
+    assert_eq!(successor.wait().code(), Some(0), "{}", daemon.log());
+    wait_until("nothing is left", || daemon.processes().is_empty());
+    assert!(!daemon.socket().exists());
+}
+
 #[test]
 fn no_event_is_judged_before_the_hooks_are_loaded() {
     for deadline in ["1ms", "1m"] {

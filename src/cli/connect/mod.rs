@@ -115,6 +115,9 @@ impl ConnectCommand {
         let ConnectionFlags { agent: AgentName(agent), place, dry_run, sockets, settings } = &self.connection;
         let (settings, store) = store_of(settings, screen)?;
         let place = place.of(agent, &settings)?;
+        if self.adopt && !place.is_searched {
+            return Err(place.out_of_sight());
+        }
         let search_path = std::env::var_os("PATH").unwrap_or_default();
         let installed = agent.find(&search_path);
         let services = DaemonServices::find(&settings, &search_path);

@@ -92,6 +92,21 @@ pub(super) struct AgentPlace {
     pub(super) file: PathBuf,
     /// The directory that the settings file has to be in.
     pub(super) boundary: PathBuf,
+    /// Whether the daemon looks for the agent's hooks there. It does not where a variable has moved the file to.
+    pub(super) is_searched: bool,
+}
+
+impl AgentPlace {
+    /// Hooks that are moved out of this file would run nowhere.
+    pub(super) fn out_of_sight(&self) -> CliError {
+        CliError::with_help(
+            format!(
+                "the daemon does not look for hooks beside {}; nothing was changed",
+                escape::path(&self.file)
+            ),
+            "connect the agent without `--adopt`, which leaves its hooks with it",
+        )
+    }
 }
 
 impl ConnectionPlace {
@@ -105,15 +120,24 @@ impl ConnectionPlace {
                 CliError::new(format!("the project `{}` is not a directory", escape::path(project)))
             })?;
             let file = root.join(agent.project_file().ok_or_else(no_file)?);
-            return Ok(AgentPlace { reach: ConnectionReach::Project, boundary: root.clone(), root, file });
+            return Ok(AgentPlace {
+                reach: ConnectionReach::Project,
+                boundary: root.clone(),
+                root,
+                file,
+                is_searched: true,
+            });
         }
         let environment = |name: &str| std::env::var(name).ok();
         let moved = config::moved_home(settings, &environment);
-        let home = moved.or_else(|| config::home_directory(settings, &environment)).ok_or_else(|| {
+        let searched = config::home_directory(settings, &environment);
+        let home = moved.or_else(|| searched.clone()).ok_or_else(|| {
             CliError::with_help("this account has no home directory", "name one with `--home DIR`")
         })?;
         let (file, boundary) = agent.user_settings(&home, &environment).ok_or_else(no_file)?;
-        Ok(AgentPlace { reach: ConnectionReach::User, root: home, file, boundary })
+        let searched = searched.zip(agent.user_file()).map(|(home, name)| home.join(name));
+        let is_searched = searched.as_ref() == Some(&file);
+        Ok(AgentPlace { reach: ConnectionReach::User, root: home, file, boundary, is_searched })
     }
 }
 

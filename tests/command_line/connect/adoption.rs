@@ -160,6 +160,26 @@ fn hooks_that_are_nowhere_else_are_not_overwritten() {
 }
 
 #[test]
+fn settings_that_a_variable_has_moved_out_of_sight_of_the_daemon_keep_their_hooks() {
+    for variable in ["GEMINI_CLI_HOME", "HOME"] {
+        let home = Home::new();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = elsewhere.path().canonicalize().unwrap();
+        let file = elsewhere.join(".gemini/settings.json");
+        fs::create_dir(elsewhere.join(".gemini")).unwrap();
+        fs::write(&file, SETTINGS).unwrap();
+        let run = |words: &[&str]| home.command(words).env(variable, &elsewhere).output().unwrap();
+        let refused = run(&["connect", "gemini", "--adopt"]);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(1) && said.contains("without `--adopt`"), "{variable}: {said}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), SETTINGS, "{variable}");
+        assert_eq!(fs::read_dir(elsewhere.join(".gemini")).unwrap().count(), 1, "{variable}");
+        run(&["connect", "gemini"]);
+        assert!(fs::read_to_string(&file).unwrap().contains("second.sh"), "{variable}");
+    }
+}
+
+#[test]
 fn settings_without_hooks_are_connected_as_always() {
     let home = Home::new();
     let file = home.write(".claude/settings.json", "{\"model\": \"opus\"}");

@@ -25,8 +25,8 @@ Examples:
   hookyard outbox retry --all
   hookyard outbox drop --all
 
-`retry` and `drop` need the right to control the daemon. They exit with 1 if an event is unknown or under way; the others
-are changed all the same.
+`retry` and `drop` need the right to control the daemon. They exit with 1 if an event is unknown or under way; the \
+others are changed all the same.
 
 A lifecycle event stays in the outbox until its hooks have ended. What fails is tried five times, then it is a dead letter.";
 

@@ -64,6 +64,21 @@ pub(super) fn serves(daemon: &Daemon, pid: u32) {
     });
 }
 
+/// The daemon that takes over from another one, once it serves.
+pub(super) fn successor_of(daemon: &Daemon) -> Daemon {
+    let successor = daemon.replace();
+    serves(&successor, successor.pid());
+    successor
+}
+
+/// An event of the run `late`, whose hook is at work until there is the file `shop/go`.
+pub(super) fn late_event(daemon: &Daemon) -> RawConnection {
+    let mut late = RawConnection::unix(daemon);
+    late.send(bytes("late", "Late"));
+    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
+    late
+}
+
 /// The files in the directory of the sockets.
 pub(super) fn files(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
@@ -130,8 +145,7 @@ fn clients_of_a_daemon_that_is_replaced_three_times_notice_nothing() {
         for _ in 0..3 {
             let before = answered.load(Ordering::Relaxed);
             wait_until("events are answered", || answered.load(Ordering::Relaxed) > before + 20);
-            let successor = daemon.replace();
-            serves(&successor, successor.pid());
+            let successor = successor_of(&daemon);
             assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
             daemon = successor;
         }
@@ -175,8 +189,7 @@ fn an_agent_on_an_open_connection_gets_the_verdict_of_the_daemon_that_has_taken_
     for connection in &mut open[1..] {
         assert_eq!(connection.send(get("/healthz")).reply().status, 200);
     }
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let successor = successor_of(&daemon);
     let status = open[0].send(get("/v1/status")).reply();
     assert_eq!(status.json()["pid"], successor.pid());
     assert_eq!(
@@ -204,8 +217,7 @@ fn a_verdict_is_given_when_the_daemon_that_has_taken_over_is_gone() {
     assert_eq!(open.send(get("/healthz")).reply().status, 200);
     let mut canonical = RawConnection::unix(&daemon);
     assert_eq!(canonical.send(get("/healthz")).reply().status, 200);
-    let mut successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let mut successor = successor_of(&daemon);
     successor.signal(Signal::KILL);
     successor.wait();
     let native = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Guarded", "tool_input": {},
@@ -222,11 +234,8 @@ fn a_verdict_is_given_when_the_daemon_that_has_taken_over_is_gone() {
 #[test]
 fn the_replaced_daemon_ends_within_its_deadline() {
     let mut daemon = setting().settings("shutdown_deadline: 1s").serve();
-    let mut late = RawConnection::unix(&daemon);
-    late.send(bytes("late", "Late"));
-    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let mut late = late_event(&daemon);
+    let successor = successor_of(&daemon);
     // Its hook is never told to go on.
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
     let reply = late.reply();
@@ -253,8 +262,7 @@ fn a_hook_of_the_replaced_daemon_controls_no_daemon() {
     let mut late = RawConnection::unix(&daemon);
     late.send(bytes("r", "Hides"));
     wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let successor = successor_of(&daemon);
     fs::write(daemon.path().join("shop/go"), "").unwrap();
     wait_until("it has asked", || daemon.path().join("asked").exists());
     for name in ["reload", "replace"] {
@@ -280,8 +288,7 @@ fn workspaces_that_clients_have_registered_stay() {
     );
     assert_eq!(daemon.send("DELETE", "/v1/workspaces/gone", None).status, 204);
     for _ in 0..2 {
-        let successor = daemon.replace();
-        serves(&successor, successor.pid());
+        let successor = successor_of(&daemon);
         let mut there = event("r", "Bash");
         there["workspace_id"] = "more".into();
         assert_eq!(successor.post("/v1/events", &there)["verdict"], "block");
@@ -291,8 +298,7 @@ fn workspaces_that_clients_have_registered_stay() {
     }
     // One that cannot be loaded any more is there and broken, and given to no other workspace.
     fs::rename(daemon.path().join("more"), daemon.path().join("away")).unwrap();
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let successor = successor_of(&daemon);
     let mut there = event("r", "Bash");
     there["workspace_id"] = "more".into();
     let refused = successor.send("POST", "/v1/events", Some(&there));

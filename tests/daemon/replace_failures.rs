@@ -23,8 +23,7 @@ use rustix::{
 use serde_json::{Value, json};
 
 use crate::{
-    http_server::raw_connection::RawConnection,
-    replace::{bytes, event, files, serves, setting},
+    replace::{event, files, late_event, serves, setting, successor_of},
     support::{
         daemon::{Daemon, read},
         wait::{LONGEST_WAIT, wait_until},
@@ -98,8 +97,7 @@ fn a_successor_that_gives_up_replaces_nothing() {
         assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block", "{lines:?}");
         wait_until("it is ready", || daemon.send("GET", "/readyz", None).status == 200);
     }
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let successor = successor_of(&daemon);
     successor.finish();
 }
 
@@ -224,11 +222,8 @@ fn of_two_daemons_that_replace_a_third_one_wins() {
 #[test]
 fn one_daemon_finishes_at_a_time() {
     let mut first = setting().serve();
-    let mut late = RawConnection::unix(&first);
-    late.send(bytes("late", "Late"));
-    wait_until("the hook runs", || first.path().join("shop/begun").exists());
-    let second = first.replace();
-    serves(&second, second.pid());
+    let mut late = late_event(&first);
+    let second = successor_of(&first);
     let mut third = second.replace();
     assert_eq!(third.wait().code(), Some(1), "{}", third.log());
     assert!(third.log().contains("still finishes its events"), "{}", third.log());

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     http_server::raw_connection::{RawConnection, get},
-    replace::{bytes, event, serves, setting},
+    replace::{bytes, event, late_event, serves, setting, successor_of},
     support::{
         daemon::{Daemon, DaemonSetup},
         wait::wait_until,
@@ -25,14 +25,11 @@ fn halts_hold(setting: DaemonSetup) {
     let mut daemon = setting.serve();
     assert_eq!(daemon.post("/v1/events", &event("early", "Halts"))["verdict"], "halt");
     // Its hook is at work during the handover, and halts the run after it.
-    let mut late = RawConnection::unix(&daemon);
-    late.send(bytes("late", "Late"));
-    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
+    let mut late = late_event(&daemon);
     let mut open = RawConnection::unix(&daemon);
     assert_eq!(open.send(get("/healthz")).reply().status, 200);
 
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let successor = successor_of(&daemon);
     assert_eq!(successor.post("/v1/events", &event("early", "Read"))["verdict"], "halt");
     assert_eq!(successor.post("/v1/events", &event("late", "Read"))["verdict"], "proceed", "not yet");
     fs::write(daemon.path().join("shop/go"), "").unwrap();
@@ -46,8 +43,7 @@ fn halts_hold(setting: DaemonSetup) {
     assert_eq!((&reply.json()["verdict"], reply.header("connection")), (&json!("halt"), Some("close")));
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
     // A third one knows all of it.
-    let third = successor.replace();
-    serves(&third, third.pid());
+    let third = successor_of(&successor);
     for run in ["early", "late", "new"] {
         assert_eq!(third.post("/v1/events", &event(run, "Read"))["verdict"], "halt", "{run}");
     }
@@ -59,11 +55,8 @@ fn halts_hold(setting: DaemonSetup) {
 #[test]
 fn a_halt_that_the_replaced_daemon_answers_is_on_disk() {
     let mut daemon = setting().serve();
-    let mut late = RawConnection::unix(&daemon);
-    late.send(bytes("late", "Late"));
-    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
-    let mut successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let mut late = late_event(&daemon);
+    let mut successor = successor_of(&daemon);
     fs::write(daemon.path().join("shop/go"), "").unwrap();
     assert_eq!(late.reply().json()["verdict"], "halt");
     successor.signal(Signal::KILL);
@@ -77,11 +70,8 @@ fn a_halt_that_the_replaced_daemon_answers_is_on_disk() {
 #[test]
 fn a_halt_of_the_replaced_daemon_outlives_the_one_that_has_taken_over() {
     let mut daemon = setting().serve();
-    let mut late = RawConnection::unix(&daemon);
-    late.send(bytes("late", "Late"));
-    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
-    let mut successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let mut late = late_event(&daemon);
+    let mut successor = successor_of(&daemon);
     successor.signal(Signal::KILL);
     successor.wait();
     // The next one waits for the one that finishes its events.
@@ -99,11 +89,8 @@ fn a_halt_of_the_replaced_daemon_outlives_the_one_that_has_taken_over() {
 #[test]
 fn a_halt_that_nobody_can_store_is_reported_with_its_run() {
     let mut daemon = setting().settings("data: null").serve();
-    let mut late = RawConnection::unix(&daemon);
-    late.send(bytes("late", "Late"));
-    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
-    let mut successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let mut late = late_event(&daemon);
+    let mut successor = successor_of(&daemon);
     successor.signal(Signal::KILL);
     successor.wait();
     wait_until("it is noticed", || daemon.log().contains("stores the halts of its last events itself"));
@@ -178,8 +165,7 @@ fn counted_on(setting: DaemonSetup) {
     let mut slow = RawConnection::unix(&daemon);
     slow.send(bytes("other", "Slow"));
     wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
-    let successor = daemon.replace();
-    serves(&successor, successor.pid());
+    let successor = successor_of(&daemon);
     let other = successor.post("/v1/events", &event("other", "Slow"));
     assert_eq!(other["hooks"], json!([]), "it has its turn in the other daemon");
     for _ in 0..3 {

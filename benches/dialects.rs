@@ -105,14 +105,15 @@ fn input(path: &str, size: usize) -> String {
 
 /// Whether hosts of a dialect receive a changed input. Others get a denial in its place.
 fn receives_changes(dialect: DialectName) -> bool {
-    dialect != DialectName::Qwen
+    ![DialectName::Clawd, DialectName::Qwen].contains(&dialect)
 }
 
-/// A question with a changed input and a word for the model. Codex receives a changed input without a question alone.
+/// A question with a changed input and a word for the model; where a question is a denial, a changed input alone.
 fn outcome(dialect: DialectName, changed: &str) -> Outcome {
     let hook = HookName::new("paths").expect("a name");
     let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
-    outcome.verdict = if dialect == DialectName::Codex { Verdict::Proceed } else { Verdict::Ask };
+    let asks = ![DialectName::Codex, DialectName::OpenHarness].contains(&dialect);
+    outcome.verdict = if asks { Verdict::Ask } else { Verdict::Proceed };
     outcome.reason = Some("this file was moved".into());
     outcome.by = Some(hook.clone());
     outcome.notes = vec![Note::new(hook, NoteKind::AdditionalContext, "carts are in shop.js")];

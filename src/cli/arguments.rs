@@ -1,6 +1,7 @@
 //! The command line as it is typed: the program and its subcommands.
 
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand};
+use clap_complete::Shell;
 
 #[cfg(feature = "daemon")]
 use super::{
@@ -18,8 +19,16 @@ use super::{
     top::TopCommand,
 };
 use super::{
-    check::CheckCommand, completions::CompletionsCommand, convert::ConvertCommand, explain::ExplainCommand,
-    fire::FireCommand, list::ListCommand, new::NewCommand, replay::ReplayCommand, schema::SchemaCommand,
+    check::CheckCommand,
+    convert::ConvertCommand,
+    exit::{CliResult, Exit},
+    explain::ExplainCommand,
+    fire::FireCommand,
+    list::ListCommand,
+    new::NewCommand,
+    replay::ReplayCommand,
+    schema::SchemaCommand,
+    screen::Screen,
     trust::TrustCommand,
 };
 
@@ -42,6 +51,12 @@ Examples:
 Exit codes: 0 success; 1 the command failed or found errors; 2 invalid arguments.
 
 Logs go to standard error. Set `HOOKYARD_LOG=hookyard=debug` for more detail.";
+
+const COMPLETIONS_FOOTER: &str = "\
+Examples:
+  hookyard completions bash > ~/.local/share/bash-completion/completions/hookyard
+  hookyard completions zsh > ~/.zfunc/_hookyard
+  hookyard completions fish > ~/.config/fish/completions/hookyard.fish";
 
 /// Run hooks for AI-agent hosts, and write new ones
 ///
@@ -97,6 +112,26 @@ pub(super) enum CliCommand {
     #[cfg(feature = "daemon")]
     Reload(ReloadCommand),
     Completions(CompletionsCommand),
+}
+
+/// Print a completion script for your shell
+///
+/// Save the script where your shell looks for completions, then start a new shell.
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_FOOTER)]
+pub(super) struct CompletionsCommand {
+    /// Shell to complete for
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+impl CompletionsCommand {
+    pub(super) fn run(self, command: &mut clap::Command, screen: &Screen) -> CliResult {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, command, "hookyard", &mut script);
+        screen.print(&String::from_utf8_lossy(&script))?;
+        Ok(Exit::Done)
+    }
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ with `--strict` a warning.";
 /// Check the hook files of a workspace
 ///
 /// Reads every hook file as a host would, and shows each mistake with its line and how to correct it. A mistake
-/// disables its own hook and no other. Workers of hooks with `mode: worker` are started once to see whether they say
-/// hello, then stopped. Other hooks are not run.
+/// disables its own hook and no other, unless a daemon has loaded the file before. Workers of hooks with `mode: worker`
+/// are started once to see whether they say hello, then stopped. Other hooks are not run.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct CheckCommand {

@@ -7,7 +7,6 @@ mod arguments;
 mod audit;
 mod change_text;
 mod check;
-mod completions;
 #[cfg(feature = "daemon")]
 mod connect;
 mod convert;
@@ -186,7 +185,28 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         CliCommand::Fire(_) | CliCommand::Replay(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
         CliCommand::Serve(_) => Exit::Failed,
-        _ => return None,
+        // They start no hooks, or decide themselves.
+        CliCommand::Check(_)
+        | CliCommand::List(_)
+        | CliCommand::Explain(_)
+        | CliCommand::New(_)
+        | CliCommand::Trust(_)
+        | CliCommand::Schema(_)
+        | CliCommand::Convert(_)
+        | CliCommand::Completions(_) => return None,
+        #[cfg(feature = "daemon")]
+        CliCommand::Connect(_)
+        | CliCommand::Disconnect(_)
+        | CliCommand::Doctor(_)
+        | CliCommand::Stop(_)
+        | CliCommand::Relay(_)
+        | CliCommand::Status(_)
+        | CliCommand::Runs(_)
+        | CliCommand::Top(_)
+        | CliCommand::Log(_)
+        | CliCommand::Audit(_)
+        | CliCommand::Outbox(_)
+        | CliCommand::Reload(_) => return None,
     };
     is_inside_hook().then(|| {
         screen.error(

@@ -24,7 +24,7 @@ Exit codes: 0 all files were read; 1 a file has errors, or the daemon is down.";
 
 /// Reload the daemon's hook files and tokens
 ///
-/// In-flight events keep the hooks they began with. A file that is broken now keeps its previous rules, and a token that
+/// In-flight events keep the hooks they began with. A file that is broken now keeps its last good rules, and a token that
 /// cannot be read stays valid. A token that was replaced is no longer valid.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]

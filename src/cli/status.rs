@@ -107,9 +107,9 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
 /// What becomes of the rules of a broken file.
 pub(super) fn last_good_fact(known: &LastGoodFile) -> String {
     let fate = if known.policy == "deny" {
-        "has its events blocked; its previous rules are not in force"
+        "has its events blocked; its last good rules are not in force"
     } else {
-        "keeps its previous rules"
+        "keeps its last good rules"
     };
     let digits = known.sha256.as_deref().map(|sha256| sha256.get(..SHOWN_DIGITS).unwrap_or(sha256));
     let since = known.since.map(|seconds| Timestamp::of(UNIX_EPOCH + Duration::from_secs(seconds)));

@@ -1,4 +1,4 @@
-//! What takes the place of hooks whose file is broken: their former rules, or a block of the events that they guarded.
+//! What takes the place of hooks whose file is broken: their last good rules, or a block of the events that they guarded.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 

@@ -395,6 +395,6 @@ impl UnusableRecord {
 
 fn unwritten_record(file: &Path, why: &str) -> Diagnostic {
     let message = format!("the last good rules cannot be kept: {why}");
-    let help = "after a restart, a hook file that is broken then has no former rules";
+    let help = "after a restart, a hook file that is broken then has no last good rules";
     Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message).help(help)
 }

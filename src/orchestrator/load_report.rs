@@ -44,7 +44,7 @@ pub(super) fn carry_versions<'f>(
     }
 }
 
-/// The broken files whose former rules are among the hooks, from memory or from their record.
+/// The broken files whose last good rules are among the hooks, from memory or from their record.
 pub(super) fn kept_files(
     policy: BrokenFilePolicy,
     in_memory: Vec<PathBuf>,
@@ -111,14 +111,14 @@ pub struct LoadReport {
 }
 
 impl LoadReport {
-    /// The files that are broken and have no former rules: their hooks are not loaded.
+    /// The files that are broken and have no last good rules: their hooks are not loaded.
     pub fn lost(&self) -> impl Iterator<Item = &Path> {
         let broken = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_of_broken_file());
         let files: BTreeSet<&Path> = broken.map(|diagnostic| diagnostic.file.as_path()).collect();
         files.into_iter().filter(|file| !self.kept.iter().any(|kept| kept.file.starts_with(file)))
     }
 
-    /// The directory of the workspace, or that of its hook files, if it cannot be read and none of its former rules are in
+    /// The directory of the workspace, or that of its hook files, if it cannot be read and none of its last good rules are in
     /// force.
     pub(super) fn unreadable_directory(&self) -> Option<PathBuf> {
         let own = self.root.join(".openharness");

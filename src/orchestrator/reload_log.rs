@@ -29,8 +29,8 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
                 let since = version.as_ref().map(|version| Timestamp::of(version.since).to_string());
                 let since = since.as_deref().unwrap_or("unknown");
                 let fate = match policy {
-                    BrokenFilePolicy::Deny => "the events of its former rules are blocked",
-                    _ => "its former rules stay",
+                    BrokenFilePolicy::Deny => "the events of its last good rules are blocked",
+                    _ => "its last good rules stay",
                 };
                 tracing::error!(workspace = %id, %file, sha256, since, "a hook file is broken; {fate}: {first}");
             }
@@ -126,7 +126,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.code == other.code && one.message == other.message
 }
 
-/// The broken file, or the first one in a directory that cannot be read, whose former rules are known.
+/// The broken file, or the first one in a directory that cannot be read, whose last good rules are known.
 fn kept_below<'r>(broken: &Path, kept: &'r [KeptFile]) -> Option<&'r KeptFile> {
     kept.iter().find(|kept| kept.file.starts_with(broken))
 }

@@ -32,7 +32,7 @@ const CONCURRENT_LOADS: usize = 4;
 impl Orchestrator {
     /// Registers a workspace and loads its hooks; one that has the id already is replaced.
     ///
-    /// Returns an error if the directory is not there, cannot be read and has no former rules, or is another workspace already, if there are too many, or if
+    /// Returns an error if the directory is not there, cannot be read and has no last good rules, or is another workspace already, if there are too many, or if
     /// hookyard is shutting down. Mistakes in hook files are no error: they are in the report.
     pub async fn register(
         &self,
@@ -313,7 +313,7 @@ impl Orchestrator {
         Ok(report)
     }
 
-    /// Has broken files keep their former rules, or their events blocked, as the settings say. `old` are the hooks in
+    /// Has broken files keep their last good rules, or their events blocked, as the settings say. `old` are the hooks in
     /// force. Returns these files.
     fn settle_broken_files(
         &self,

@@ -46,8 +46,9 @@ fn what_hides_from_its_hook_is_ended_when_the_daemon_stops() {
     daemon.post("/v1/events", &call("r"));
     let pids = fs::read_to_string(daemon.path().join("shop/pids")).unwrap();
     for pid in pids.lines() {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        assert!(stat.contains("(sleep)"), "it runs while the daemon does: {stat}");
+        // It is a shell until it executes its program.
+        let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        wait_until("it runs while the daemon does", || stat().contains("(sleep)"));
     }
     daemon.finish();
     for pid in pids.lines() {

@@ -154,6 +154,18 @@ fn mistakes_name_the_variable_or_the_flag() {
     assert!(reported.iter().any(|line| line.contains("unknown key `qq` (write the path")), "{reported:?}");
 }
 
+#[test]
+fn the_documents_name_the_keys_that_no_variable_sets() {
+    let keys = NO_VARIABLES.map(|key| format!("`{key}`"));
+    let [others @ .., last] = &keys;
+    let expected = format!("{} and {last}", others.join(", "));
+    for page in ["docs/settings.md", "docs/trust.md"] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(words.join(" ").contains(&expected), "{page}: {expected}");
+    }
+}
+
 /// A project can set variables of its agent.
 #[test]
 fn no_variable_moves_files_out_of_sight_or_frees_hooks() {

@@ -134,7 +134,7 @@ pub(super) fn last_good_schema() -> Value {
         ],
         &["sha256", "since"],
     );
-    let description = "The broken files whose previous rules are known, with what becomes of these.";
+    let description = "The broken files whose last good rules are known, with what becomes of these.";
     json!({ "type": "array", "items": file, "description": description })
 }
 

@@ -109,7 +109,7 @@ pub struct BrokenWorkspace {
     pub errors: usize,
     /// The first error.
     pub first: String,
-    /// The broken files whose previous rules are known.
+    /// The broken files whose last good rules are known.
     pub kept: Vec<String>,
     /// The same files, with what becomes of their rules.
     #[serde(default)]
@@ -236,7 +236,7 @@ pub(super) static BROKEN_WORKSPACE: Component = Component::built("BrokenWorkspac
             ("id", string("Its ID.")),
             ("errors", unsigned("The number of errors.")),
             ("first", string("The first error.")),
-            ("kept", strings("The broken files whose previous rules are known.")),
+            ("kept", strings("The broken files whose last good rules are known.")),
             ("last_good", last_good_schema()),
         ],
         &[],

@@ -260,7 +260,7 @@ pub(super) static ROUTES: [Route; 19] = [
             tag: "workspaces",
             right: AccessRight::Control,
             summary: "Read the hook files of all workspaces and the tokens again, or the hook files of one workspace.",
-            description: "Events in flight keep the hooks they began with. A file that is broken now keeps its previous rules. A token that was replaced is no longer valid, and streams over TCP end.",
+            description: "Events in flight keep the hooks they began with. A file that is broken now keeps its last good rules. A token that was replaced is no longer valid, and streams over TCP end.",
             parameters: &[ONE_WORKSPACE],
             request: None,
             success: &[ok("What came of it", Json(One(&RELOAD_VIEW)))],

@@ -128,9 +128,9 @@ fn reload_says_what_changed_and_what_is_broken() {
     let report: Value = serde_json::from_str(&said.out).unwrap();
     let report = &report["workspaces"];
     assert_eq!((&report[0]["id"], &report[0]["errors"], said.code), (&json!("bar"), &json!(1), Some(1)));
-    assert_eq!(report[0]["hooks"], 1, "a broken file keeps its former rules");
+    assert_eq!(report[0]["hooks"], 1, "a broken file keeps its last good rules");
     let said = run(&daemon, &["reload", "--id", "bar"]);
-    assert!(said.out.contains("bad.yaml keeps its previous rules"), "{}", said.out);
+    assert!(said.out.contains("bad.yaml keeps its last good rules"), "{}", said.out);
     let said = run(&daemon, &["reload", "--workspace-id", "bar"]);
     assert_eq!(said.code, Some(1), "{said:?}");
 }

@@ -170,7 +170,7 @@ fn a_start_with_a_broken_file_uses_the_rules_that_it_last_had() {
     assert_eq!(sha256.len(), 64);
     assert_eq!(broken_files(&daemon), ["1", "0", "0"]);
     let log = daemon.log();
-    assert!(log.contains("its former rules stay") && log.contains(sha256), "{log}");
+    assert!(log.contains("its last good rules stay") && log.contains(sha256), "{log}");
     let [remark] = checked(&daemon).try_into().unwrap();
     assert!(remark.contains("its last good rules stay") && remark.contains(&sha256[..12]), "{remark}");
     let shown = Command::new(env!("CARGO_BIN_EXE_hookyard"))
@@ -178,7 +178,7 @@ fn a_start_with_a_broken_file_uses_the_rules_that_it_last_had() {
         .output()
         .unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains(&format!("keeps its previous rules ({}", &sha256[..12])), "{shown}");
+    assert!(shown.contains(&format!("keeps its last good rules ({}", &sha256[..12])), "{shown}");
 
     // Again and again, and until it is mended.
     let daemon = killed(daemon, |_| {}).serve();
@@ -266,7 +266,7 @@ fn with_deny_the_events_of_former_rules_are_blocked_at_a_start_and_at_a_reload()
     fs::write(daemon.path().join(GUARD), BROKEN).unwrap();
     wait_until("the mistake is noticed", || word(&daemon, "Bash") == denied);
     is_denied(&daemon);
-    assert!(daemon.log().contains("the events of its former rules are blocked"), "{}", daemon.log());
+    assert!(daemon.log().contains("the events of its last good rules are blocked"), "{}", daemon.log());
     let daemon = killed(daemon, |_| {}).serve();
     is_denied(&daemon);
     assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);

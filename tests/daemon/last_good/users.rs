@@ -55,7 +55,7 @@ fn the_guard_of_a_user_stays_when_its_file_cannot_be_reached() {
             assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
             assert_eq!(word(&daemon, "Bash"), "no", "{how}, after a reload, {data}");
             assert_eq!(broken_files(&daemon), ["1", "0", "0"], "{how}, {data}");
-            assert!(daemon.log().contains("its former rules stay"), "{how}: {}", daemon.log());
+            assert!(daemon.log().contains("its last good rules stay"), "{how}: {}", daemon.log());
             if data.ends_with("null") {
                 daemon.finish();
                 continue;

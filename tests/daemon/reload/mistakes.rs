@@ -29,7 +29,12 @@ fn a_broken_file_keeps_its_rules_and_others_change() {
     assert_eq!((&broken["id"], &broken["errors"]), (&json!("shop"), &json!(1)));
     assert_eq!(broken["kept"], json!([hooks_in.join("guard.yaml")]));
     wait_until("it is counted", || metric(&daemon, "hookyard_config_last_reload_successful") == "0");
-    assert_eq!(log_lines(&daemon, &["ERROR", "guard.yaml", "its former rules stay"]), 1, "{}", daemon.log());
+    assert_eq!(
+        log_lines(&daemon, &["ERROR", "guard.yaml", "its last good rules stay"]),
+        1,
+        "{}",
+        daemon.log()
+    );
 
     // Another mistake in another file does not repeat the first.
     fs::write(hooks_in.join("zebra.yaml"), BROKEN).unwrap();

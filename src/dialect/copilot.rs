@@ -131,19 +131,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("Agent", "task"),
 ];
 
-/// Tools and further fields of a host in the first spelling, each with the name in the second.
-const RENAMED: &[(&str, &str)] = &[
-    ("Bash", "bash"),
-    ("Read", "view"),
-    ("Write", "create"),
-    ("Edit", "edit"),
-    ("Grep", "grep"),
-    ("Glob", "glob"),
-    ("WebFetch", "web_fetch"),
-    ("WebSearch", "web_search"),
-    ("AskUserQuestion", "ask_user"),
-    ("TodoWrite", "update_todo"),
-    ("Agent", "task"),
+/// Further fields of a host in the first spelling, each with the name in the second.
+const FURTHER_FIELDS: &[(&str, &str)] = &[
     ("initial_prompt", "initialPrompt"),
     ("transcript_path", "transcriptPath"),
     ("stop_reason", "stopReason"),
@@ -164,7 +153,7 @@ pub(super) static COPILOT: NativeDialect = NativeDialect {
         second: Some(&SECOND),
         always_second: &[EventKind::PermissionRequested, EventKind::Notification, EventKind::SubagentStarted],
         also_read: ALSO_READ,
-        renamed: &[],
+        renamed: [&[], &[]],
     },
     envelope_fields: ENVELOPE_FIELDS,
     ..BASE
@@ -172,7 +161,7 @@ pub(super) static COPILOT: NativeDialect = NativeDialect {
 
 /// The same in its second spelling, for hooks that are configured by its own names of events.
 static SECOND: NativeDialect = NativeDialect {
-    spelling: Spelling { second: None, always_second: &[], also_read: &[], renamed: RENAMED },
+    spelling: Spelling { second: None, always_second: &[], also_read: &[], renamed: [TOOLS, FURTHER_FIELDS] },
     translate: |event, target, value| {
         (target == Target::ToolOutput).then(|| response::own_result(event, value)).flatten()
     },
@@ -264,7 +253,7 @@ const BASE: NativeDialect = NativeDialect {
     goes_on_in_background: |_| false,
     environment,
     response_format: |_| ResponseFormat::default(),
-    read_reply: |native, row, _, raw| reply::read(native.spelling.renamed.is_empty(), row, raw),
+    read_reply: |native, row, _, raw| reply::read(!native.spelling.renames(), row, raw),
     write_response: |_, row, outcome| response::write(row, outcome),
     apply_patch: replace,
     translate: |_, target, value| (target == Target::ToolOutput).then(|| response::result(value)).flatten(),

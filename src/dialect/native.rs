@@ -66,17 +66,23 @@ pub(super) struct Spelling {
     pub(super) always_second: &'static [EventKind],
     /// Fields of the second spelling that hosts send, each with its canonical name.
     pub(super) also_read: &'static [(&'static str, &'static str)],
-    /// Fields and tools as hosts name them, each with its name in this spelling.
-    pub(super) renamed: &'static [(&'static str, &'static str)],
+    /// Tools and fields as hosts name them, each with its name in this spelling. Of several, the first counts.
+    pub(super) renamed: [&'static [(&'static str, &'static str)]; 2],
 }
 
 impl Spelling {
     /// There is one alone.
-    pub(super) const ONE: Self = Self { second: None, always_second: &[], also_read: &[], renamed: &[] };
+    pub(super) const ONE: Self =
+        Self { second: None, always_second: &[], also_read: &[], renamed: [&[], &[]] };
 
     /// A name of a host in this spelling.
     pub(super) fn name_of<'n>(&self, name: &'n str) -> &'n str {
-        self.renamed.iter().find(|(known, _)| *known == name).map_or(name, |(_, own)| own)
+        self.renamed.into_iter().flatten().find(|(known, _)| *known == name).map_or(name, |(_, own)| own)
+    }
+
+    /// Whether any name differs from that of the hosts.
+    pub(super) fn renames(&self) -> bool {
+        self.renamed.iter().any(|names| !names.is_empty())
     }
 }
 

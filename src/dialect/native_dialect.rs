@@ -230,7 +230,7 @@ impl Envelope<'_> {
     /// The form in this dialect, or in this spelling of it, of a part of the payload.
     fn translated(&self, target: Target, value: &Json) -> Option<Json> {
         let event = self.draft.event();
-        let is_as_sent = event.dialect == self.native.name && self.native.spelling.renamed.is_empty();
+        let is_as_sent = event.dialect == self.native.name && !self.native.spelling.renames();
         if is_as_sent { None } else { (self.native.translate)(event, target, value) }
     }
 

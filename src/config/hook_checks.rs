@@ -43,8 +43,7 @@ pub(super) fn configure(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerS
         let by_command = || handlers.get(&*shell_line(hook)?);
         let Some(settings) = handlers.get(hook.name.as_str()).or_else(by_command) else { continue };
         hook.max_concurrency = settings.max_concurrency.or(hook.max_concurrency);
-        hook.on_error = stricter(hook.on_error, settings.on_error);
-        hook.on_timeout = stricter(hook.on_timeout, settings.on_timeout);
+        tighten(hook, settings);
         let Some(mode) = settings.mode else { continue };
         match &mut hook.handler {
             Handler::Command(command) => command.mode = command_mode(mode, settings.processes, command.mode),
@@ -52,6 +51,12 @@ pub(super) fn configure(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerS
         }
     }
     diagnostics
+}
+
+/// Gives a hook the policies of the settings where they are stricter.
+pub(super) fn tighten(hook: &mut Hook, settings: &HandlerSettings) {
+    hook.on_error = stricter(hook.on_error, settings.on_error);
+    hook.on_timeout = stricter(hook.on_timeout, settings.on_timeout);
 }
 
 /// The stricter of what a hook's own file and the settings say.

@@ -4,8 +4,8 @@ use std::{collections::HashMap, fmt, ops::Range, path::Path, sync::Arc};
 
 use super::registered_hook::RegisteredHook;
 use crate::model::{
-    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, HostRuns, Strategy,
-    Workspace,
+    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, HostRuns, Scope,
+    Strategy, Workspace,
 };
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
@@ -114,8 +114,11 @@ pub(super) fn is_left_to_host(hook: &Hook, event: &Event, of_snapshot: &Workspac
         HostRuns::Never => false,
         HostRuns::Always => hook.dialect.name() == event.dialect,
         HostRuns::InProject => hook.dialect.name() == event.dialect && is_of_project(),
+        // The workspace itself says that its hooks are adopted: it could have moved a guard where nobody runs it. Its
+        // hooks run twice in a session that began before, and never not at all.
         HostRuns::BeforeAdoption => {
-            hook.dialect.name() == event.dialect
+            matches!(hook.source.scope, Scope::Managed | Scope::User)
+                && hook.dialect.name() == event.dialect
                 && event.origin.as_ref().is_some_and(|origin| origin.keeps_hooks)
         }
     }

@@ -62,11 +62,21 @@ fn keyed_hasher() -> DefaultHasher {
 
 fn hash_call(event: &Event, hasher: &mut DefaultHasher) {
     event.kind.hash(hasher);
+    hash_sender(event, hasher);
     event.host_event.as_ref().map(|host| &host.name).hash(hasher);
     event.attributes.tool_name.hash(hasher);
     for (target, value) in event.targets.iter() {
         (target, value.as_str()).hash(hasher);
     }
+}
+
+/// What a sender says of itself decides which hooks it is left to run. An outcome without these hooks is none for a sender
+/// that leaves them to hookyard.
+fn hash_sender(event: &Event, hasher: &mut DefaultHasher) {
+    event.dialect.hash(hasher);
+    let origin = event.origin.as_ref();
+    origin.and_then(|origin| origin.project.as_deref()).hash(hasher);
+    origin.is_some_and(|origin| origin.keeps_hooks).hash(hasher);
 }
 
 fn hash_rest(event: &Event, hasher: &mut DefaultHasher) {

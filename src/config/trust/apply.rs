@@ -14,6 +14,7 @@ use super::{
         account::home_directory,
         broken_hooks::add_block_of_trust,
         files::{self, DefinitionFiles},
+        hook_checks::tighten,
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
     in_place::InPlaceAgreement,
@@ -90,6 +91,7 @@ pub(in crate::config) fn check_trust(
     checker.report_untrusted(&hooks, root);
     if given.kind != Some(WorkspaceKind::Chat) {
         hooks.extend(checker.missing(given, &hooks, root));
+        tighten_by_name(&mut hooks, settings);
         if let Some(record) = unusable {
             add_block_of_trust(&mut hooks, &record);
         }
@@ -98,6 +100,15 @@ pub(in crate::config) fn check_trust(
     let mut watched: Vec<PathBuf> = store.iter().map(TrustStore::file).collect();
     watched.extend(inspector.trees.into_read());
     CheckedHooks { hooks, watched, diagnostics }
+}
+
+/// Has the stricter policies of the operator count for hooks that are modified or gone, too.
+fn tighten_by_name(hooks: &mut [Hook], settings: &Settings) {
+    for hook in hooks {
+        if let Some(handler) = settings.handlers.get(hook.name.as_str()) {
+            tighten(hook, handler);
+        }
+    }
 }
 
 /// Notes in each hook the SHA-256 of its definition.

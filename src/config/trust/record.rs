@@ -90,10 +90,32 @@ impl RecordedPolicies {
         }
     }
 
+    /// A record with these policies instead of stricter ones; as it is if they are not.
+    fn in_place_of_stricter(&self, now: &TrustRecord) -> TrustRecord {
+        let mut now = now.clone();
+        for (own, current) in
+            [(&self.on_error, &mut now.policies.on_error), (&self.on_timeout, &mut now.policies.on_timeout)]
+        {
+            if severity(own).is_some_and(|own| severity(current).is_some_and(|current| own < current)) {
+                current.clone_from(own);
+            }
+        }
+        now
+    }
+
     /// What the absence of the hook counts as. An unknown word was written by a later version: fail closed.
     pub(super) fn on_error(&self) -> FailurePolicy {
         FailurePolicy::from_name(&self.on_error).unwrap_or(FailurePolicy::Deny)
     }
+}
+
+/// How strict a policy is; none if a later version wrote it.
+fn severity(policy: &str) -> Option<u8> {
+    FailurePolicy::from_name(policy).map(|policy| match policy {
+        FailurePolicy::Ignore => 0,
+        FailurePolicy::Ask => 1,
+        FailurePolicy::Deny => 2,
+    })
 }
 
 fn names(events: EventKinds) -> Vec<String> {
@@ -131,9 +153,11 @@ impl TrustRecord {
         sha256(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// Returns what is different in `now`, if anything is.
+    /// Returns what is different in `now`, if anything is. Stricter policies are no difference: the operator's settings may
+    /// have set them since, and that must not keep a guard from running.
     pub(super) fn confirm(&self, now: &Self) -> Result<(), String> {
-        if self == now {
+        if self == now || (self.policies != now.policies && *self == self.policies.in_place_of_stricter(now))
+        {
             return Ok(());
         }
         Err(format!("it has changed since it was trusted: {}", self.changes(now).join(", ")))
@@ -237,8 +261,32 @@ pub(super) mod tests {
             changed(&|now| now.policies.on_error = "ignore".into()),
             ["its events, matcher or policies"]
         );
+        assert_eq!(
+            changed(&|now| now.policies.on_timeout = "deny".into()),
+            ["its events, matcher or policies"]
+        );
         assert_eq!(changed(&|now| now.grants.secrets.push("KEY".into())), ["what it gets"]);
         assert_eq!(changed(&|now| now.priority = 1), ["where it stands among the hooks"]);
+    }
+
+    #[test]
+    fn stricter_policies_alone_need_no_new_agreement() {
+        let before = record("guard");
+        let confirmed = |change: &dyn Fn(&mut TrustRecord)| {
+            let mut now = before.clone();
+            change(&mut now);
+            before.confirm(&now).is_ok()
+        };
+        assert!(confirmed(&|now| now.policies.on_timeout = "ask".into()));
+        assert!(confirmed(&|now| now.policies.on_timeout = "deny".into()));
+        assert!(!confirmed(&|now| now.policies.on_error = "ask".into()));
+        assert!(!confirmed(&|now| now.policies.on_error = "ignore".into()));
+        assert!(!confirmed(&|now| now.policies.on_timeout = "explode".into()));
+        assert!(!confirmed(&|now| now.policies.enabled = false));
+        assert!(!confirmed(&|now| {
+            now.policies.on_timeout = "deny".into();
+            now.definition.push('y');
+        }));
     }
 
     #[test]

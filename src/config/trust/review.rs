@@ -42,7 +42,7 @@ impl ReviewedHook {
         match (&self.before, &self.now) {
             (None, _) => TrustState::Untrusted,
             (Some(_), None) => TrustState::Missing,
-            (Some(before), Some(Ok(now))) if before == now => TrustState::Trusted,
+            (Some(before), Some(Ok(now))) if before.confirm(now).is_ok() => TrustState::Trusted,
             (Some(_), Some(_)) => TrustState::Modified,
         }
     }

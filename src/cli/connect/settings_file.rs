@@ -3,7 +3,10 @@
 use std::{
     fs::{self, DirBuilder, File, Metadata},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    },
     path::{Path, PathBuf},
 };
 
@@ -65,33 +68,35 @@ impl AgentSettingsFile {
             |error: io::Error| unusable(&self.path, &format!("cannot be written: {}", io_reason(&error)));
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fault)?;
-        let new = self.temporary();
+        let held = HeldDirectory::open(directory).map_err(fault)?;
+        let (new, file) = (held.path_of(&self.temporary()), held.path_of(&self.path));
         let written = write_temporary(&new, bytes, metadata.as_ref()).map_err(fault);
         let published = written.and_then(|()| {
             fault_point("written");
-            self.check_unchanged()?;
-            fs::rename(&new, &self.path).map_err(fault)
+            self.check_unchanged_at(&file)?;
+            fs::rename(&new, &file).map_err(fault)
         });
         if published.is_err() {
             drop(fs::remove_file(&new));
         }
         published?;
         fault_point("published");
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(fault)
+        held.0.sync_all().map_err(fault)
     }
 
     /// Removes the file, with the directory that it leaves empty.
     ///
     /// Returns an error if it is not there as it was read.
     pub(super) fn remove(&self) -> Result<(), CliError> {
-        self.check_unchanged()?;
-        let removed = fs::remove_file(&self.path);
-        removed
-            .map_err(|error| unusable(&self.path, &format!("cannot be removed: {}", io_reason(&error))))?;
-        if let Some(directory) = self.path.parent() {
-            // One that has other files stays.
-            fs::remove_dir(directory).ok();
-        }
+        let fault =
+            |error: io::Error| unusable(&self.path, &format!("cannot be removed: {}", io_reason(&error)));
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let held = HeldDirectory::open(directory).map_err(fault)?;
+        let file = held.path_of(&self.path);
+        self.check_unchanged_at(&file)?;
+        fs::remove_file(&file).map_err(fault)?;
+        // One that has other files stays.
+        fs::remove_dir(directory).ok();
         Ok(())
     }
 
@@ -125,7 +130,12 @@ impl AgentSettingsFile {
 
     /// Another program may have written the file since it was read.
     fn check_unchanged(&self) -> Result<(), CliError> {
-        let now = read_regular(&self.path).map_err(|why| unusable(&self.path, &why))?;
+        self.check_unchanged_at(&self.path)
+    }
+
+    /// The same by another path of the file.
+    fn check_unchanged_at(&self, path: &Path) -> Result<(), CliError> {
+        let now = read_regular(path).map_err(|why| unusable(&self.path, &why))?;
         if now == self.bytes {
             return Ok(());
         }
@@ -139,6 +149,31 @@ impl AgentSettingsFile {
     fn temporary(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         self.path.with_file_name(format!(".{name}.hookyard-new"))
+    }
+}
+
+/// The directory of a settings file, held open: what takes its place meanwhile, such as a link to another one, is not
+/// written to.
+struct HeldDirectory(File);
+
+impl HeldDirectory {
+    /// Returns an error if a link is in its place, or in that of one above it.
+    fn open(directory: &Path) -> io::Result<Self> {
+        let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
+        let held = Self(File::options().read(true).custom_flags(flags).open(directory)?);
+        if fs::read_link(held.path())? == directory {
+            return Ok(held);
+        }
+        Err(io::Error::other("its directory was moved or replaced meanwhile"))
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    /// The path of a file in it that no other directory can get.
+    fn path_of(&self, file: &Path) -> PathBuf {
+        self.path().join(file.file_name().unwrap_or_default())
     }
 }
 

@@ -1,13 +1,14 @@
 //! Records, projects and locks that somebody else may have written.
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::{PermissionsExt, chown, symlink},
     path::{Path, PathBuf},
+    thread,
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, mknodat},
+    fs::{CWD, FileType, Mode, mkfifoat, mknodat},
     process::geteuid,
 };
 
@@ -132,4 +133,46 @@ fn a_lock_that_is_a_link_is_not_followed() {
     assert!(done.code == Some(1) && done.err.contains("connections.lock"), "{done:?}");
     assert!(!home.path("elsewhere").exists());
     assert_eq!(fs::read_to_string(&file).unwrap(), SETTINGS);
+}
+
+#[test]
+fn a_directory_that_is_swapped_for_a_link_has_nothing_written_to_where_it_leads() {
+    let hooks = "{\"hooks\":{\"BeforeTool\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"evil.sh\"}]}]}}";
+    for (verb, step) in
+        [("connect", "recorded"), ("connect", "written"), ("connect", "moved"), ("disconnect", "written")]
+    {
+        let home = Home::new();
+        home.write("shop/.gemini/settings.json", hooks);
+        let project = home.path("shop");
+        let adopting = ["connect", "gemini", "--adopt", "--project", project.to_str().unwrap()];
+        let undoing = ["disconnect", "gemini", "--project", project.to_str().unwrap()];
+        if verb == "disconnect" {
+            home.run(&adopting);
+        }
+        fs::create_dir(home.path(".gemini")).unwrap();
+        let pause = home.path("pause");
+        mkfifoat(CWD, &pause, Mode::RUSR | Mode::WUSR).unwrap();
+        let mut command = home.command(if verb == "connect" { &adopting[..] } else { &undoing });
+        command.env("HOOKYARD_TEST_PAUSE", step).env("HOOKYARD_TEST_PAUSE_AT", &pause);
+        let running = thread::spawn(move || command.output().unwrap());
+        // Opens once the program waits at the other end.
+        let paused = File::options().write(true).open(&pause).unwrap();
+        fs::rename(project.join(".gemini"), project.join(".former")).unwrap();
+        symlink(home.path(".gemini"), project.join(".gemini")).unwrap();
+        // Each file that is written waits.
+        drop(paused);
+        while !running.is_finished() {
+            drop(rustix::fs::open(
+                &pause,
+                rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK,
+                Mode::empty(),
+            ));
+            thread::yield_now();
+        }
+        let done = running.join().unwrap();
+        let outside: Vec<_> = home.path(".gemini").read_dir().unwrap().flatten().collect();
+        assert!(outside.is_empty(), "{verb} {step}: {outside:?} {done:?}");
+        assert_eq!(home.run(&["disconnect", "gemini"]).code, Some(0), "{verb} {step}");
+        assert!(!home.path(".gemini/settings.json").exists(), "{verb} {step}");
+    }
 }

@@ -201,3 +201,28 @@ fn events_that_come_while_the_first_one_registers_their_workspace_wait_for_its_g
     }
     daemon.finish();
 }
+
+#[test]
+fn a_workspace_whose_directory_is_gone_keeps_its_place_and_its_guards_until_it_is_removed() {
+    let guard = |words: &str| blocks(words).replacen('{', "{\"on_error\": \"deny\", ", 1);
+    let daemon = DaemonSetup::new()
+        .settings("workspace_roots: [$DIR/srv]\nlimits: { workspaces: 1 }")
+        .file("srv/shop/.openharness/hooks/guard.yaml", &guard("shop"))
+        .file("srv/bank/.openharness/hooks/guard.yaml", &guard("bank"))
+        .serve();
+    let event = |directory: &str| in_directory(&daemon.path().join(directory));
+    let is_turned_away = || daemon.send("POST", "/v1/events", Some(&event("srv/bank"))).status == 503;
+    assert_eq!(daemon.post("/v1/events", &event("srv/shop"))["reason"], "shop");
+    assert!(is_turned_away());
+    fs::remove_dir_all(daemon.path().join("srv/shop")).unwrap();
+    let broken = || daemon.get("/v1/status")["broken"].as_array().unwrap().len();
+    wait_until("the status lists it", || broken() == 1);
+    let outcome = daemon.post("/v1/events", &event("srv/shop"));
+    assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("guard")), "{outcome}");
+    assert!(is_turned_away());
+    let listed = daemon.get("/v1/workspaces");
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(daemon.send("DELETE", &format!("/v1/workspaces/{id}"), None).status, 204);
+    assert_eq!(daemon.post("/v1/events", &event("srv/bank"))["reason"], "bank");
+    daemon.finish();
+}

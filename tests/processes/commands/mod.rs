@@ -176,6 +176,27 @@ async fn a_script_deleted_after_loading_is_a_spawn_failure() {
 }
 
 #[tokio::test]
+async fn what_is_longer_than_the_system_takes_is_a_spawn_failure_in_every_mode() {
+    let secrets = tempfile::tempdir().unwrap();
+    let secret = secrets.path().join("BIG");
+    fs::write(&secret, "x".repeat(60_000)).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    for mode in ["oneshot", "prespawn", "worker"] {
+        let handler = format!(
+            "command: 'true'\nmode: {mode}\nenvironment: {{ A: '${{secrets.BIG}}${{secrets.BIG}}${{secrets.BIG}}' }}"
+        );
+        let workspace = workspace(&handler, "on_error: deny");
+        let mut settings = Settings::default();
+        settings.secrets.dir = Some(secrets.path().to_owned());
+        let outcome = start(workspace.path(), settings).await.dispatch(event()).await.unwrap();
+        let (end, error) = ended(&outcome);
+        assert_eq!((end, outcome.verdict), (Ended::SpawnFailed, Verdict::Block), "{mode}: {error}");
+        assert!(error.contains("more than the system takes"), "{mode}: {error}");
+        assert!(!error.contains("xxx"), "{mode}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn a_hook_gets_the_envelope_on_stdin_and_a_small_environment() {
     let handler =
         "command: cat > envelope.json; env > environment.txt; pwd > cwd.txt\nenvironment:\n  MINE: yes-mine";

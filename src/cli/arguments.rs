@@ -17,6 +17,7 @@ use super::{
     status::StatusCommand,
     stop::StopCommand,
     top::TopCommand,
+    workspaces::WorkspacesCommand,
 };
 use super::{
     check::CheckCommand,
@@ -111,6 +112,8 @@ pub(super) enum CliCommand {
     Outbox(OutboxCommand),
     #[cfg(feature = "daemon")]
     Reload(ReloadCommand),
+    #[cfg(feature = "daemon")]
+    Workspaces(WorkspacesCommand),
     Completions(CompletionsCommand),
 }
 

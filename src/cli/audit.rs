@@ -80,8 +80,8 @@ struct AuditFilter {
     #[arg(long, value_name = "ID")]
     run: Option<String>,
 
-    /// Decisions of this workspace
-    #[arg(long, value_name = "ID")]
+    /// Decisions of this workspace, by its id in the daemon
+    #[arg(long, visible_alias = "workspace", value_name = "ID")]
     workspace_id: Option<String>,
 
     /// Decisions for which this hook ran

@@ -1,9 +1,14 @@
 //! Which daemon a command talks to, and how its errors are reported.
 
-use std::{fmt::Write, path::PathBuf, time::Duration};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{escape, exit::CliError};
 use crate::daemon::{Client, ClientError, default_control_socket, default_socket};
@@ -71,14 +76,46 @@ fn variable(name: &str) -> Option<String> {
 /// One of the daemon's workspaces.
 #[derive(Debug, Clone, Args)]
 pub(super) struct WorkspaceIdFlag {
-    /// Only this workspace, by its id in the daemon
-    #[arg(long, alias = "id", value_name = "ID")]
+    /// Only this workspace, by its id in the daemon or its directory; `hookyard workspaces` lists them
+    #[arg(long, visible_alias = "workspace", alias = "id", value_name = "ID")]
     pub(super) workspace_id: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct RegisteredWorkspace {
-    id: String,
+/// A workspace as the daemon lists it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ServedWorkspace {
+    pub(super) id: String,
+    pub(super) root: String,
+    /// What else the daemon says, which may be of another version.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
+}
+
+impl ServedWorkspace {
+    /// The workspaces of a daemon.
+    pub(super) fn all(client: &Client) -> Result<Vec<Self>, CliError> {
+        Ok(client.ask("GET", "/v1/workspaces", None)?)
+    }
+
+    /// The one with this id, or else the only one with this directory.
+    pub(super) fn named<'w>(known: &'w [Self], name: &str) -> Option<&'w Self> {
+        let by_id = known.iter().find(|workspace| workspace.id == name);
+        by_id.or_else(|| {
+            let root = Path::new(name).canonicalize().ok()?;
+            let mut here = known.iter().filter(|workspace| Path::new(&workspace.root) == root);
+            here.next().filter(|_| here.next().is_none())
+        })
+    }
+
+    /// The error about a workspace that the daemon does not have, with those that it has.
+    pub(super) fn unknown(known: &[Self], name: &str) -> CliError {
+        let ids: Vec<_> = known.iter().map(|workspace| escape::line(&workspace.id)).collect();
+        let help = match ids.as_slice() {
+            [] => "the daemon has no workspaces".to_owned(),
+            ids => format!("known ids: {}", ids.join(", ")),
+        };
+        CliError::with_help(format!("unknown workspace `{}`", escape::line(name)), help)
+    }
 }
 
 impl WorkspaceIdFlag {
@@ -86,17 +123,20 @@ impl WorkspaceIdFlag {
     ///
     /// Returns an error that lists the known ids if the daemon has no such workspace.
     pub(super) fn query(&self, client: &Client) -> Result<Option<String>, CliError> {
-        let Some(id) = self.workspace_id.as_deref() else { return Ok(None) };
-        let known: Vec<RegisteredWorkspace> = client.ask("GET", "/v1/workspaces", None)?;
-        if known.iter().any(|workspace| workspace.id == id) {
-            return Ok(Some(format!("workspace_id={}", percent_encoded(id))));
+        let Some(id) = self.id(client)? else { return Ok(None) };
+        Ok(Some(format!("workspace_id={}", percent_encoded(&id))))
+    }
+
+    /// The id of the workspace; `None` for all workspaces.
+    ///
+    /// Returns an error that lists the known ids if the daemon has no such workspace.
+    fn id(&self, client: &Client) -> Result<Option<String>, CliError> {
+        let Some(name) = self.workspace_id.as_deref() else { return Ok(None) };
+        let known = ServedWorkspace::all(client)?;
+        if let Some(workspace) = ServedWorkspace::named(&known, name) {
+            return Ok(Some(workspace.id.clone()));
         }
-        let ids: Vec<_> = known.iter().map(|workspace| escape::line(&workspace.id)).collect();
-        let help = match ids.as_slice() {
-            [] => "the daemon has no workspaces".to_owned(),
-            ids => format!("known ids: {}", ids.join(", ")),
-        };
-        Err(CliError::with_help(format!("unknown workspace `{}`", escape::line(id)), help))
+        Err(ServedWorkspace::unknown(&known, name))
     }
 }
 

@@ -65,6 +65,8 @@ mod units;
 mod verdict_line;
 mod worker_probe;
 mod workspace;
+#[cfg(feature = "daemon")]
+mod workspaces;
 mod wrap;
 
 use std::{
@@ -170,6 +172,8 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Outbox(outbox) => outbox.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Reload(reload) => reload.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Workspaces(workspaces) => workspaces.run(&screen),
         CliCommand::Completions(completions) => completions.run(&mut command(), &screen),
     };
     screen.report(result)
@@ -206,7 +210,8 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Log(_)
         | CliCommand::Audit(_)
         | CliCommand::Outbox(_)
-        | CliCommand::Reload(_) => return None,
+        | CliCommand::Reload(_)
+        | CliCommand::Workspaces(_) => return None,
     };
     is_inside_hook().then(|| {
         screen.error(

@@ -1,7 +1,6 @@
 //! `new`: create a hook file and a script that work at once. Runs nothing.
 
 mod files;
-mod options;
 mod skeleton;
 mod templates;
 
@@ -30,8 +29,7 @@ use crate::{
     model::{EventKind, HookName, Severity, path_texts},
 };
 use files::{FileResult, FileStatus};
-use options::{HandlerType, ProcessMode, ScriptLanguage};
-use skeleton::HookSkeleton;
+use skeleton::{HandlerType, HookSkeleton, ProcessMode, ScriptLanguage};
 
 const FOOTER: &str = "\
 Examples:

@@ -1,13 +1,13 @@
-//! The contents of a new hook: its files, and an event to try it with. Pure: nothing is written.
+//! The contents of a new hook, its files and an event to try it with, and what it can be. Pure: nothing is written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
     super::schema,
     files::{FileRole, NewFile},
-    options::{HandlerType, ProcessMode, ScriptLanguage, in_hooks},
     templates,
 };
 use crate::model::{EventKind, HttpTarget, MatchField};
@@ -17,6 +17,48 @@ const SCHEMA: &str = "resources/openharness-hook.schema.json";
 
 /// The model of prompt and agent hooks, if the settings have none.
 const MODEL: &str = "local/small";
+
+/// The type of a handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum HandlerType {
+    /// A program
+    Command,
+    /// A request to a web server
+    Http,
+    /// A question to a language model
+    Prompt,
+    /// A task for an agent
+    Agent,
+}
+
+/// The language of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum ScriptLanguage {
+    /// POSIX shell; with `--mode worker` it needs `jq`
+    #[default]
+    Sh,
+    /// Python 3
+    Python,
+    /// JavaScript for Node.js
+    Node,
+}
+
+/// How a command's process is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum ProcessMode {
+    /// One process per event
+    #[default]
+    Oneshot,
+    /// One process per event, started in advance
+    Prespawn,
+    /// One process for many events
+    Worker,
+}
+
+/// A path below the directory of hooks.
+pub(super) fn in_hooks(rest: &str) -> PathBuf {
+    Path::new(".openharness/hooks").join(rest)
+}
 
 /// What the command line asks for.
 pub(super) struct SkeletonRequest<'a> {

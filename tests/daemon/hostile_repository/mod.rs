@@ -44,7 +44,7 @@ const COMMANDS: [&[&str]; 18] = [
 const NOBODY: &str = "/nonexistent/hookyard.sock";
 
 /// The same for each agent whose settings it has, and commands that ask a daemon.
-const MORE_COMMANDS: [&[&str]; 29] = [
+const MORE_COMMANDS: [&[&str]; 30] = [
     &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
     &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
     &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],
@@ -69,6 +69,7 @@ const MORE_COMMANDS: [&[&str]; 29] = [
     &["log", "--socket", NOBODY],
     &["outbox", "--socket", NOBODY],
     &["reload", "--socket", NOBODY],
+    &["workspaces", "--socket", NOBODY],
     &["stop", "--socket", NOBODY],
     &["audit", "events.jsonl"],
     &["schema", "event"],

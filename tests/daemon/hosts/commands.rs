@@ -1,4 +1,4 @@
-//! `status`, `runs` and `reload`, as text and as JSON.
+//! `status`, `runs`, `reload` and `workspaces`, as text and as JSON.
 
 use std::thread;
 
@@ -143,7 +143,9 @@ fn an_unknown_workspace_id_is_an_error_that_lists_the_known_ones() {
         &["runs", "--id", "elsewhere"],
         &["runs", "--cancel", "7f3a", "--workspace-id", "elsewhere"],
         &["reload", "--workspace-id", "elsewhere"],
+        &["reload", "--workspace", "elsewhere"],
         &["top", "--once", "--workspace-id", "elsewhere"],
+        &["workspaces", "rm", "elsewhere"],
     ] {
         let said = run(&daemon, arguments);
         let expected = "error: unknown workspace `elsewhere`\n help: known ids: bar, shop\n";
@@ -156,11 +158,80 @@ fn an_unknown_workspace_id_is_an_error_that_lists_the_known_ones() {
 }
 
 #[test]
+fn a_workspace_is_named_by_its_id_or_its_directory() {
+    let (daemon, _) = daemon();
+    for name in ["shop", "./shop", "bar/../shop", daemon.path().join("shop").to_str().unwrap()] {
+        let said = run(&daemon, &["reload", "--workspace", name]);
+        assert!(said.code == Some(0) && said.out.starts_with("shop  1 hook, "), "{name}: {said:?}");
+    }
+}
+
+#[test]
+fn workspaces_are_listed_added_and_removed() {
+    let guard = hook("guard", "before_tool_dispatch", "echo no >&2; exit 2");
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/bad.yaml", "nonsense\n")
+        .file("new/.openharness/hooks/guard.yaml", &guard)
+        .file("other/new/file", "")
+        .serve();
+    let root = daemon.path().join("new");
+    let said = run(&daemon, &["workspaces", "add", "new"]);
+    assert_eq!(said.out, format!("new: registered {} with 1 hook\n", root.display()), "{said:?}");
+    assert_eq!(daemon.post("/v1/events", &call("new", "r"))["by"], "guard");
+    let again = run(&daemon, &["workspaces", "add", "new"]);
+    assert_eq!(again.out, format!("new: {} is registered already\n", root.display()), "{again:?}");
+    assert_eq!(again.code, Some(0));
+    let said = run(&daemon, &["workspaces", "add", "other/new"]);
+    let expected = format!("error: the id `new` is that of {}\n", root.display());
+    assert!(said.code == Some(1) && said.err.starts_with(&expected), "{said:?}");
+    assert_eq!(
+        json_of(&daemon, &["workspaces", "add", "other/new", "--id", "third", "--json"])["changed"],
+        true
+    );
+    let listed = json_of(&daemon, &["workspaces", "--json"]);
+    let ids: Vec<_> = listed["workspaces"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
+    assert!(ids == ["new", "shop", "third"] && listed["not_loaded"] == json!([]), "{listed}");
+    let table = run(&daemon, &["workspaces"]).out;
+    let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["id", "hooks", "errors", "kind", "directory"], "{table}");
+    assert_eq!(rows[2], ["new", "1", "·", "project", root.to_str().unwrap()], "{table}");
+    assert_eq!(rows[3][..4], ["shop", "·", "1", "project"], "{table}");
+    for name in ["new", "other/new"] {
+        let said = run(&daemon, &["workspaces", "rm", name]);
+        assert!(said.code == Some(0) && said.out.ends_with(": removed\n"), "{said:?}");
+    }
+    assert_eq!(daemon.send("POST", "/v1/events", Some(&call("new", "r"))).status, 404);
+    let said = run(&daemon, &["workspaces", "rm", "new"]);
+    assert_eq!(
+        (said.err.as_str(), said.code),
+        ("error: unknown workspace `new`\n help: known ids: shop\n", Some(1))
+    );
+}
+
+#[test]
+fn a_workspace_that_cannot_be_registered_is_an_error() {
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/file", "")
+        .serve();
+    for (path, why) in [("nowhere", "cannot be used: no such file"), ("shop/file", "is not a directory")] {
+        let said = run(&daemon, &["workspaces", "add", path]);
+        assert!(said.code == Some(1) && said.err.to_lowercase().contains(why), "{said:?}");
+    }
+    let said = run(&daemon, &["workspaces", "add", "shop", "--id", "second"]);
+    assert!(said.code == Some(1) && said.err.contains("is the workspace `shop` already"), "{said:?}");
+    let said = run(&daemon, &["workspaces", "add", "shop", "--id", ""]);
+    assert!(said.code == Some(2) && said.err.contains("--id"), "{said:?}");
+    assert_eq!(daemon.get("/v1/workspaces").as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn without_a_daemon_each_says_how_to_start_one() {
     let (mut daemon, _) = daemon();
     daemon.signal(Signal::TERM);
     daemon.wait();
-    for command in ["status", "runs", "reload"] {
+    for command in ["status", "runs", "reload", "workspaces"] {
         let said = run(&daemon, &[command]);
         assert_eq!((said.out.as_str(), said.code), ("", Some(1)));
         assert!(

@@ -118,6 +118,9 @@ fn assert_refused(server: &Server, why: &str) {
         &["runs"],
         &["runs", "--cancel", "r", "--control-socket", &control],
         &["reload", "--control-socket", &control],
+        &["workspaces"],
+        &["workspaces", "add", "/", "--control-socket", &control],
+        &["workspaces", "rm", "w", "--control-socket", &control],
     ] {
         let said = said(server.command(arguments), "");
         assert_eq!((said.out.as_str(), said.code), ("", Some(1)), "{arguments:?} {}", said.err);

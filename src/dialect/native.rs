@@ -135,6 +135,12 @@ impl NativeDialect {
         self.settings.allows_comments
     }
 
+    /// Whether an entry of an event may be a hook itself.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn allows_bare_hooks(&self) -> bool {
+        self.settings.keys.allows_bare_hooks()
+    }
+
     /// A timeout in the unit of its settings files.
     #[cfg(all(feature = "cli", feature = "daemon"))]
     pub(crate) fn timeout(&self, timeout: std::time::Duration) -> serde_json::Number {

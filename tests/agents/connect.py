@@ -72,10 +72,22 @@ def qwen(session, port):
     return ".qwen/settings.json", settings, command, environment
 
 
+def copilot(session, port):
+    trusted = [str(session.project)]
+    config = session.home / ".copilot"
+    config.mkdir()
+    (config / "config.json").write_text(json.dumps({"trusted_folders": trusted, "trustedFolders": trusted}))
+    command = ["copilot", "-p", "go", "--allow-all-tools"]
+    environment = {"COPILOT_PROVIDER_BASE_URL": f"http://127.0.0.1:{port}/v1", "COPILOT_MODEL": "mock",
+                   "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
+    return ".copilot/settings.json", own(session.place, "PreToolUse"), command, environment
+
+
 AGENTS = {
     "claude": (claude, call("Bash", command="echo ran >> ran")),
     "gemini": (gemini, call("run_shell_command", command="echo ran >> ran")),
     "qwen": (qwen, call("run_shell_command", command="echo ran >> ran", is_background=False)),
+    "copilot": (copilot, call("bash", command="echo ran >> ran", description="run")),
     "codex": (codex, call("exec_command", cmd="echo ran >> ran")),
 }
 
@@ -109,10 +121,12 @@ def try_agent(name):
             wrong.append("connect proved nothing")
         if hookyard(session, "stop")[0] != 0:
             wrong.append("the daemon did not stop")
+        log = session.place / "own"
+        # The test event may have run it.
+        log.unlink(missing_ok=True)
         begun = time.monotonic()
         session.run(command, environment)
         print(f"session   {time.monotonic() - begun:.1f} s")
-        log = session.place / "own"
         runs = log.read_text().split() if log.exists() else []
         seen = json.dumps(session.requests())
         if "ran" in session.ran():

@@ -37,6 +37,8 @@ pub(in crate::cli) struct AgentProfile {
     complete_since: Version,
     /// The events that get an entry only on demand, because an entry has a cost without any hook.
     on_demand: &'static [OnDemandEvent],
+    /// The events that get no entry: what the agent sends does not say which they are, or it is sent by another name, too.
+    unconnected: &'static [&'static str],
     /// Whether its entries have names.
     pub(super) names_entries: bool,
     /// What a person has to do in the agent before it runs new entries.
@@ -72,7 +74,7 @@ pub(in crate::cli) struct InstalledAgent {
 }
 
 /// Every agent that can be connected.
-pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
+pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
     AgentProfile {
         dialect: DialectName::Claude,
         title: "Claude Code",
@@ -98,6 +100,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
             OnDemandEvent { name: "MessageDisplay", cost: "the agent waits with every piece of text" },
             OnDemandEvent { name: "FileChanged", cost: "the agent watches the files that a matcher names" },
         ],
+        unconnected: &[],
         names_entries: false,
         review: None,
     },
@@ -112,6 +115,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
             name: "AfterModel",
             cost: "the agent waits with every piece of a model's answer",
         }],
+        unconnected: &[],
         names_entries: true,
         review: None,
     },
@@ -123,6 +127,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
+        unconnected: &[],
         names_entries: false,
         review: None,
     },
@@ -134,6 +139,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
+        unconnected: &[],
         names_entries: false,
         review: None,
     },
@@ -145,6 +151,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
+        unconnected: &[],
         names_entries: false,
         review: Some(
             "Codex runs new and changed entries after you have trusted them there: it asks at its start, or type `/hooks`",
@@ -158,7 +165,20 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
+        unconnected: &[],
         names_entries: true,
+        review: None,
+    },
+    AgentProfile {
+        dialect: DialectName::Copilot,
+        title: "Copilot CLI",
+        program: "copilot",
+        moved_by: Some(MovedSettings { variable: "COPILOT_HOME", of: ".copilot" }),
+        early_events: &[],
+        complete_since: Version(0, 0, 0),
+        on_demand: &[],
+        unconnected: &["SubagentStart", "permissionRequest"],
+        names_entries: false,
         review: None,
     },
 ];
@@ -172,8 +192,8 @@ impl AgentProfile {
     pub(in crate::cli) fn user_file(&self) -> Option<&'static str> {
         let files = self.native()?.files().iter().rev();
         files.filter(|file| file.scope == Scope::User).find_map(|file| match file.location {
-            SettingsLocation::Home(path) => Some(path),
-            SettingsLocation::System(_) | SettingsLocation::Workspace(_) => None,
+            SettingsLocation::Home(path) if file.location.directory().is_none() => Some(path),
+            SettingsLocation::Home(_) | SettingsLocation::System(_) | SettingsLocation::Workspace(_) => None,
         })
     }
 
@@ -196,8 +216,10 @@ impl AgentProfile {
     pub(in crate::cli) fn project_file(&self) -> Option<&'static str> {
         let files = self.native()?.files().iter();
         let of_workspace = files.filter_map(|file| match file.location {
-            SettingsLocation::Workspace(path) => Some((file.scope, path)),
-            SettingsLocation::System(_) | SettingsLocation::Home(_) => None,
+            SettingsLocation::Workspace(path) if file.location.directory().is_none() => {
+                Some((file.scope, path))
+            }
+            SettingsLocation::Workspace(_) | SettingsLocation::System(_) | SettingsLocation::Home(_) => None,
         });
         of_workspace.max_by_key(|(scope, _)| *scope == Scope::Local).map(|(_, path)| path)
     }
@@ -216,7 +238,16 @@ impl AgentProfile {
                 (is_complete || self.early_events.contains(&name)) && self.on_demand(name).is_none();
             by_default || wanted.iter().any(|wanted| wanted == name)
         };
-        native.events().filter(|(name, _)| has_entry(name)).collect()
+        self.connectable(native).filter(|(name, _)| has_entry(name)).collect()
+    }
+
+    /// The events that can have an entry.
+    pub(super) fn connectable(
+        &self,
+        native: &NativeDialect,
+    ) -> impl Iterator<Item = (&'static str, EventKind)> + use<> {
+        let unconnected = self.unconnected;
+        native.events().filter(move |(name, _)| !unconnected.contains(name))
     }
 
     /// Whether all events of the dialect are known to exist in a version.
@@ -313,11 +344,13 @@ mod tests {
             assert!(agent.user_file().is_some() && agent.project_file().is_some(), "{}", agent.title);
             let known: Vec<_> = agent.native().unwrap().events().map(|(name, _)| name).collect();
             let named = agent.early_events.iter().chain(agent.on_demand.iter().map(|event| &event.name));
-            for name in named {
+            for name in named.chain(agent.unconnected) {
                 assert!(known.contains(name), "{}: {name}", agent.title);
             }
         }
         assert_eq!(AGENTS[0].project_file(), Some(".claude/settings.local.json"));
+        assert_eq!(AGENTS[6].user_file(), Some(".copilot/settings.json"));
+        assert_eq!(AGENTS[6].project_file(), Some(".github/copilot/settings.local.json"));
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub(in crate::cli) struct AgentSettings {
     /// The text before the first brace that is no part of the JSON.
     mark: &'static str,
     root: CstRootNode,
+    /// Whether an element of an event may be a hook itself.
+    has_bare_hooks: bool,
 }
 
 impl AgentSettings {
@@ -97,7 +99,8 @@ impl AgentSettings {
         if root.object_value().is_none() {
             return Err(EntriesError("is not a JSON object".to_owned()));
         }
-        Ok(Self { mark, root })
+        let has_bare_hooks = agent.native().is_some_and(NativeDialect::allows_bare_hooks);
+        Ok(Self { mark, root, has_bare_hooks })
     }
 
     pub(in crate::cli) fn text(&self) -> String {
@@ -108,7 +111,7 @@ impl AgentSettings {
     pub(in crate::cli) fn entries(&self, agent: &AgentProfile) -> Vec<AgentEntry> {
         let mut found = Vec::new();
         for (event, groups) in self.events() {
-            for handler in groups.elements().iter().flat_map(handlers) {
+            for handler in groups.elements().iter().flat_map(|element| self.handlers(element)) {
                 found.extend(own_entry(agent, &event, &handler));
             }
         }
@@ -119,8 +122,8 @@ impl AgentSettings {
     pub(in crate::cli) fn own_hooks(&self, agent: &AgentProfile) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for (event, groups) in self.events() {
-            for handler in groups.elements().iter().flat_map(handlers) {
-                let what = ["command", "url", "prompt"].iter().find_map(|key| text_of(&handler, key));
+            for handler in groups.elements().iter().flat_map(|element| self.handlers(element)) {
+                let what = ["bash", "command", "url", "prompt"].iter().find_map(|key| text_of(&handler, key));
                 if own_entry(agent, &event, &handler).is_none() {
                     found.push((event.clone(), what.unwrap_or_default()));
                 }
@@ -200,7 +203,7 @@ impl AgentSettings {
                 there.iter().filter(|(name, _)| *name == event).flat_map(|(_, known)| known.elements());
             let known: Vec<_> = known.map(|element| value_of(&element)).collect();
             let is_missing =
-                |element: &CstNode| handlers_of(element).is_some() && !known.contains(&value_of(element));
+                |element: &CstNode| self.has_handlers(element) && !known.contains(&value_of(element));
             (event, groups.elements().into_iter().filter(is_missing).collect())
         });
         events.filter(|(_, missing): &(String, Vec<CstNode>)| !missing.is_empty()).collect()
@@ -211,7 +214,7 @@ impl AgentSettings {
         let mut removed = false;
         for (event, groups) in self.events() {
             for element in groups.elements() {
-                let meant = handlers(&element).into_iter().filter(|handler| is_meant(&event, handler));
+                let meant = self.handlers(&element).into_iter().filter(|handler| is_meant(&event, handler));
                 let meant: Vec<_> = meant.collect();
                 if meant.is_empty() {
                     continue;
@@ -241,7 +244,7 @@ impl AgentSettings {
         let has_hooks = |event: &CstObjectProp| {
             event
                 .array_value()
-                .is_some_and(|groups| groups.elements().iter().any(|group| handlers_of(group).is_some()))
+                .is_some_and(|groups| groups.elements().iter().any(|group| self.has_handlers(group)))
         };
         events.into_iter().filter(|event| !has_hooks(event)).for_each(CstObjectProp::remove);
     }
@@ -254,6 +257,19 @@ impl AgentSettings {
     fn events(&self) -> Vec<(String, CstArray)> {
         let events = self.hooks().map(|hooks| hooks.properties()).unwrap_or_default();
         events.into_iter().filter_map(|event| Some((event.decoded_name()?, event.array_value()?))).collect()
+    }
+
+    /// The hooks of an element of an event: those in its list, or the element itself.
+    fn handlers(&self, element: &CstNode) -> Vec<CstObject> {
+        match handlers_of(element) {
+            Some(handlers) => handlers.elements().iter().filter_map(CstNode::as_object).collect(),
+            None if self.has_bare_hooks => element.as_object().into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    fn has_handlers(&self, element: &CstNode) -> bool {
+        handlers_of(element).is_some() || !self.handlers(element).is_empty()
     }
 
     fn check_shape(&self) -> Result<(), EntriesError> {
@@ -282,19 +298,21 @@ fn value_of(element: &CstNode) -> Option<serde_json::Value> {
     serde_json::from_str(&without_comments(&element.to_string())).ok()
 }
 
-fn handlers(element: &CstNode) -> Vec<CstObject> {
-    let elements = handlers_of(element).map(|handlers| handlers.elements()).unwrap_or_default();
-    elements.iter().filter_map(CstNode::as_object).collect()
-}
-
 fn text_of(object: &CstObject, key: &str) -> Option<String> {
     object.get(key)?.value()?.as_string_lit()?.decoded_value().ok()
 }
 
 /// The entry of hookyard that a hook is, if it is one.
 fn own_entry(agent: &AgentProfile, event: &str, handler: &CstObject) -> Option<AgentEntry> {
-    let command = text_of(handler, "command")?;
-    let timeout = handler.get("timeout").and_then(|timeout| timeout.value()).map(|value| value.to_string());
+    // Of two commands and two timeouts, as an agent may have them, it takes the first.
+    let has_bare_hooks = agent.native().is_some_and(NativeDialect::allows_bare_hooks);
+    let bash = has_bare_hooks.then(|| text_of(handler, "bash")).flatten();
+    let command = bash.or_else(|| text_of(handler, "command"))?;
+    let seconds = has_bare_hooks.then(|| handler.get("timeoutSec")).flatten();
+    let timeout = seconds
+        .or_else(|| handler.get("timeout"))
+        .and_then(|timeout| timeout.value())
+        .map(|value| value.to_string());
     is_relay(&command, agent.dialect.as_str()).then(|| AgentEntry {
         event: event.to_owned(),
         command,

@@ -202,7 +202,8 @@ impl ConnectCommand {
 
     /// Checks the events of `--event`.
     fn check_events(&self, agent: &AgentProfile) -> Result<(), CliError> {
-        let known: Vec<_> = agent.native().map(|native| native.events().collect()).unwrap_or_default();
+        let known: Vec<_> =
+            agent.native().map(|native| agent.connectable(native).collect()).unwrap_or_default();
         let Some(unknown) = self.event.iter().find(|event| known.iter().all(|(name, _)| name != event))
         else {
             return Ok(());

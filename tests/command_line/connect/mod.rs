@@ -268,6 +268,7 @@ fn settings_that_a_variable_moves_are_connected_where_they_are() {
         ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
         ("codex", "CODEX_HOME", "hooks.json"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("copilot", "COPILOT_HOME", "settings.json"),
         ("claude", "HOME", ".claude/settings.json"),
     ] {
         let home = Home::new();
@@ -300,7 +301,7 @@ fn a_relative_path_in_a_variable_moves_nothing() {
 
 #[test]
 fn agents_that_are_connected_at_the_same_time_are_all_connected() {
-    const AGENTS: [&str; 6] = ["claude", "gemini", "codebuddy", "clawd", "codex", "qwen"];
+    const AGENTS: [&str; 7] = ["claude", "gemini", "codebuddy", "clawd", "codex", "qwen", "copilot"];
     let home = Home::new();
     let commands: Vec<Command> =
         (0..3).flat_map(|_| AGENTS.map(|agent| home.command(&["connect", agent]))).collect();
@@ -318,6 +319,72 @@ fn agents_that_are_connected_at_the_same_time_are_all_connected() {
         assert_eq!(home.run(&["disconnect", agent]).code, Some(0));
     }
     assert_eq!(home.state(), [home.path(".local/state/hookyard/connections.json")]);
+}
+
+/// Settings of an agent whose hooks may stand in an event's list themselves.
+const BARE_HOOKS: &str = "{\n  // mine\n  \"theme\": \"dark\",\n  \"hooks\": {\n    \"PreToolUse\": [\n      { \"type\": \"command\", \"bash\": \"guard.sh\" }, // the guard\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"second.sh\" }] }\n    ],\n    \"agentStop\": [{ \"bash\": \"stop.sh\" }]\n  }\n}\n";
+
+#[test]
+fn copilot_gets_an_entry_for_each_event_that_names_itself() {
+    let home = Home::new();
+    let file = home.write(".copilot/settings.json", BARE_HOOKS);
+    let shown = home.run(&["connect", "copilot", "--dry-run"]);
+    assert!(shown.out.contains("relay --dialect copilot"), "{shown:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), BARE_HOOKS);
+    let done = home.run(&["connect", "copilot"]);
+    assert!(done.out.contains("12 events") && done.out.contains("3 hooks"), "{done:?}");
+    let after = fs::read_to_string(&file).unwrap();
+    assert_eq!(after.matches(" relay --dialect copilot ").count(), 12, "{after}");
+    assert_eq!(after.matches("\"timeout\": 600").count(), 12, "{after}");
+    // What holds nothing back does not block, and what comes unnamed or twice has no entry.
+    assert_eq!(after.matches("--if-down block").count(), 3, "{after}");
+    assert!(!after.contains("SubagentStart") && !after.contains("permissionRequest"), "{after}");
+    for kept in ["// mine", "// the guard", "guard.sh", "second.sh", "stop.sh"] {
+        assert!(after.contains(kept), "{kept}: {after}");
+    }
+    assert!(home.run(&["connect", "copilot"]).out.contains("as before"));
+    let refused = home.run(&["connect", "copilot", "--event", "SubagentStart"]);
+    assert!(refused.code == Some(1) && refused.err.contains("has no event `SubagentStart`"), "{refused:?}");
+    home.run(&["disconnect", "copilot"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), BARE_HOOKS);
+}
+
+#[test]
+fn bare_hooks_are_adopted_and_come_back_to_the_byte() {
+    let home = Home::new();
+    let file = home.write(".copilot/settings.json", BARE_HOOKS);
+    let done = home.run(&["connect", "copilot", "--adopt"]);
+    assert!(done.out.contains("3 hooks of Copilot CLI, which hookyard runs now"), "{done:?}");
+    let after = fs::read_to_string(&file).unwrap();
+    let moved = fs::read_to_string(home.path(".copilot/settings.hookyard.json")).unwrap();
+    for hook in ["guard.sh", "second.sh", "stop.sh"] {
+        assert!(!after.contains(hook) && moved.contains(hook), "{hook}: {after} {moved}");
+    }
+    home.run(&["disconnect", "copilot"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), BARE_HOOKS);
+    assert!(!home.path(".copilot/settings.hookyard.json").exists());
+}
+
+#[test]
+fn an_entry_that_a_person_wrote_bare_is_known_and_replaced() {
+    let home = Home::new();
+    let written = r#"{"hooks":{"PreToolUse":[{"type":"command","bash":"/opt/hookyard relay --dialect copilot","timeoutSec":60}]}}"#;
+    let file = home.write(".copilot/settings.json", written);
+    home.run(&["connect", "copilot"]);
+    let after = json_of(&file);
+    assert!(!after.to_string().contains("/opt/hookyard"), "{after}");
+    assert_eq!(after["hooks"]["PreToolUse"].as_array().unwrap().len(), 1, "{after}");
+}
+
+#[test]
+fn a_project_of_copilot_is_connected_by_the_file_for_this_machine() {
+    let home = Home::new();
+    fs::create_dir(home.path("shop")).unwrap();
+    home.run(&["connect", "copilot", "--project", "shop"]);
+    let file = home.path("shop/.github/copilot/settings.local.json");
+    assert!(json_of(&file)["hooks"]["PreToolUse"].is_array());
+    home.run(&["disconnect", "copilot", "--project", "shop"]);
+    assert!(!file.exists());
 }
 
 #[test]

@@ -202,14 +202,19 @@ fn an_answered_event_leaves_nothing_behind() {
     let mut event = completed("one");
     event["wait"] = json!(true);
     assert_eq!(daemon.post("/v1/events", &event)["hooks"][0]["ended"], "completed");
-    assert!(outbox(&daemon).is_empty());
+    is_empty(&daemon);
     let mut unwanted = completed("two");
     unwanted["event"] = json!("session_started");
     assert_eq!(daemon.post("/v1/events", &unwanted)["verdict"], "proceed");
     assert!(outbox(&daemon).is_empty(), "no hook wants it");
+    // Changes are written in their order: what is acknowledged as stored has the removal of the former on disk.
+    assert_eq!(daemon.post("/v1/events", &completed("stored"))["verdict"], "proceed");
     let daemon = killed_and_started(daemon);
-    assert!(outbox(&daemon).is_empty());
-    assert_eq!(deliveries(&daemon.path())["one"], (1, 1));
+    is_empty(&daemon);
+    let found = deliveries(&daemon.path());
+    assert_eq!(found["one"], (1, 1));
+    assert!(!found.contains_key("two"), "{found:?}");
+    assert!(found["stored"].0 >= 1, "{found:?}");
     daemon.finish();
 }
 

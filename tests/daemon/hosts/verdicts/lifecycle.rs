@@ -113,6 +113,37 @@ fn events_that_wait_for_a_daemon_that_is_stopped_while_it_loads_get_an_answer() 
     }
 }
 
+#[test]
+fn a_second_signal_while_the_daemon_loads_ends_it_and_lets_no_call_pass() {
+    let mut daemon = slow_to_load("limits: { pending_deadline: 1m }");
+    daemon.signal(Signal::STOP);
+    let shop = daemon.path().join("shop");
+    let waiting = DIALECTS.map(|dialect| {
+        let body = tool(dialect, &shop);
+        let request = post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes());
+        (dialect, begin(daemon.socket(), &request))
+    });
+    // Two kinds, since a second one of the same kind is lost while the first is pending.
+    daemon.signal(Signal::TERM);
+    daemon.signal(Signal::INT);
+    daemon.signal(Signal::CONT);
+    for (dialect, mut stream) in waiting {
+        let mut told = String::new();
+        // A connection that ends without an answer is an outage for its host, and may be reset.
+        let has_ended = stream.read_to_string(&mut told).is_err() || told.is_empty();
+        if !has_ended {
+            assert_answer(&read_answer(&told, false), dialect, true, "stopped twice while it loads");
+        }
+    }
+    daemon.wait();
+    wait_until("nothing is left", || daemon.processes().is_empty());
+    let daemon = daemon.again().serve();
+    wait_until("it is ready", || daemon.send("GET", "/readyz", None).status == 200);
+    let told = answer(&daemon, &post("/v1/events/claude", JSON, tool("claude", &shop).as_bytes()), false);
+    assert!(told.is_block("claude"), "{told:?}");
+    daemon.finish();
+}
+
 /// A daemon and its successor, which is stopped while it loads its workspaces.
 fn with_a_stopped_successor() -> (Daemon, Daemon) {
     let daemon = slow_to_load("");

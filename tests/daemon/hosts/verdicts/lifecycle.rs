@@ -53,7 +53,8 @@ fn slow_to_load(limits: &str) -> Daemon {
         .settings(limits)
         .file("shop/.openharness/hooks/guard.yaml", &guard);
     let daemon = setup.spawn();
-    wait_until("it listens", || UnixStream::connect(daemon.socket()).is_ok());
+    let sockets = [daemon.socket().to_owned(), daemon.control_socket()];
+    wait_until("it listens", || sockets.iter().all(|socket| UnixStream::connect(socket).is_ok()));
     daemon
 }
 

@@ -17,6 +17,7 @@ use super::{
     status::StatusCommand,
     stop::StopCommand,
     top::TopCommand,
+    tune::TuneCommand,
     workspaces::WorkspacesCommand,
 };
 use super::{
@@ -42,6 +43,7 @@ Examples:
   hookyard explain --event event.json\tShow which hooks an event selects, and why
   hookyard fire --event event.json\tRun the hooks for one event
   hookyard replay session.jsonl\tRun the hooks for a recorded session
+  hookyard tune --events session.jsonl\tFind out which hooks are faster when their processes are kept warm
   hookyard connect claude\tHave an agent ask hookyard
   hookyard serve --workspace .\tStart the daemon for hosts in any language
   hookyard doctor\tFind out why hooks do not run as they should
@@ -84,6 +86,8 @@ pub(super) enum CliCommand {
     Replay(ReplayCommand),
     New(NewCommand),
     Trust(TrustCommand),
+    #[cfg(feature = "daemon")]
+    Tune(TuneCommand),
     Schema(SchemaCommand),
     Convert(ConvertCommand),
     #[cfg(feature = "daemon")]

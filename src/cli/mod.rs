@@ -22,8 +22,6 @@ mod explain;
 mod fire;
 mod flags;
 mod help;
-mod inside_hook;
-mod interrupt;
 mod journal;
 mod list;
 #[cfg(feature = "daemon")]
@@ -60,6 +58,8 @@ mod table;
 #[cfg(feature = "daemon")]
 mod top;
 mod trust;
+#[cfg(feature = "daemon")]
+mod tune;
 mod units;
 #[cfg(feature = "daemon")]
 mod verdict_line;
@@ -81,7 +81,7 @@ use clap::{ColorChoice, CommandFactory, Parser};
 
 use arguments::{Arguments, CliCommand};
 use exit::{BLOCK, CliError, CliResult, Exit};
-use inside_hook::is_below_hookyard;
+use fire::is_below_hookyard;
 use logs::{DefaultLogs, LogFormat};
 use screen::{MessageFormat, Screen};
 
@@ -140,6 +140,8 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Replay(replay) => on_runtime(Box::pin(replay.run(&screen))),
         CliCommand::New(new) => new.run(&screen),
         CliCommand::Trust(trust) => trust.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Tune(tune) => on_runtime(Box::pin(tune.run(&screen))),
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
         #[cfg(feature = "daemon")]
@@ -188,7 +190,7 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         CliCommand::Fire(fire) if fire.is_native() => Exit::Native(BLOCK),
         CliCommand::Fire(_) | CliCommand::Replay(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(_) => Exit::Failed,
+        CliCommand::Serve(_) | CliCommand::Tune(_) => Exit::Failed,
         // They start no hooks, or decide themselves.
         CliCommand::Check(_)
         | CliCommand::List(_)

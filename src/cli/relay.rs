@@ -17,7 +17,7 @@ use super::{
     daemon_flag::SocketFlag,
     escape,
     exit::{BLOCK, Exit},
-    inside_hook,
+    fire::is_below_hookyard,
     screen::Screen,
 };
 use crate::{
@@ -139,7 +139,7 @@ enum IfDown {
 
 impl RelayCommand {
     pub(super) fn run(self, screen: &Screen) -> Exit {
-        if inside_hook::is_below_hookyard() {
+        if is_below_hookyard() {
             return Exit::Done;
         }
         let mut event = Vec::new();

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 
 use futures_util::future::join_all;
 
-use super::{exit::Exit, interrupt::StopSignals};
+use super::{exit::Exit, session::StopSignals};
 use crate::{
     config::{self, LoadedWorkspace, Settings},
     handler::{
@@ -37,15 +37,20 @@ pub(super) async fn probe_workers(
         return Ok(Ok(Vec::new()));
     }
     let mut signals = StopSignals::listen()?;
-    let account = config::account_variables(settings, &|name| std::env::var(name).ok());
-    let base = BaseEnvironment::of_process(&settings.pass_environment, account);
-    let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
-    let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
+    let runner = command_runner(settings);
     let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, loaded)));
     Ok(tokio::select! {
         warnings = probes => Ok(warnings.into_iter().flatten().collect()),
         exit = signals.next() => Err(exit),
     })
+}
+
+/// A runner of commands with the environment and the limits of the settings.
+pub(super) fn command_runner(settings: &Settings) -> CommandRunner {
+    let account = config::account_variables(settings, &|name| std::env::var(name).ok());
+    let base = BaseEnvironment::of_process(&settings.pass_environment, account);
+    let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
+    CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()))
 }
 
 fn is_worker(hook: &Hook) -> bool {

@@ -19,7 +19,7 @@ pub(crate) async fn orchestrator_with(workspace: &Path, settings: Settings) -> O
 }
 
 /// The commands that load a workspace.
-const LOADING: [&str; 8] = ["check", "list", "explain", "fire", "replay", "serve", "convert", "new"];
+const LOADING: [&str; 9] = ["check", "list", "explain", "fire", "replay", "tune", "serve", "convert", "new"];
 
 /// The flags that switch trust off.
 pub(crate) const OFF: [&str; 2] = ["--set", "trust=off"];

@@ -132,6 +132,17 @@ impl AgentSettings {
         found
     }
 
+    /// Whether a hook of the file that is not hookyard's runs a command.
+    pub(super) fn has_own_commands(&self, agent: &AgentProfile) -> bool {
+        self.events().iter().any(|(event, groups)| {
+            let is_own_command = |handler: CstObject| {
+                let command = ["bash", "command"].iter().find_map(|key| text_of(&handler, key));
+                command.is_some() && own_entry(agent, event, &handler).is_none()
+            };
+            groups.elements().iter().flat_map(|element| self.handlers(element)).any(is_own_command)
+        })
+    }
+
     /// Whether the file says that the agent runs no hooks at all.
     pub(in crate::cli) fn disables_hooks(&self) -> bool {
         let root = self.root.object_value();

@@ -24,7 +24,7 @@ pub(super) use settings_file::AgentSettingsFile;
 
 use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
 use change::{Backup, ConnectionChange, MovedHooks, adopt, adoption_notes, own_hooks_of};
-use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, store_of};
+use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, step, store_of};
 use service::DaemonServices;
 
 use super::{
@@ -32,6 +32,7 @@ use super::{
     exit::{CliError, CliResult, Exit},
     paths::shell_quoted,
     screen::Screen,
+    table::Page,
 };
 use crate::config::{
     ADOPTED_FLAG, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart, adopted_file,
@@ -54,6 +55,14 @@ runs once. With `--adopt`, the hooks of the file are moved into one beside it, f
 order and as the agent would. Start a new session of the agent afterwards: most agents read their settings at the start.
 
 Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers.";
+
+/// What is offered for command hooks that hookyard runs.
+const TUNE_OFFER: &str = "`hookyard tune --events FILE.jsonl` finds out which of the command hooks are faster when their \
+                          processes are kept warm";
+
+/// The same for those that the agent runs itself.
+const TUNE_AFTER_ADOPTION: &str = "hookyard can keep the processes of command hooks warm once it runs them: `--adopt`, \
+                                   then `hookyard tune`";
 
 /// Connect an agent: have it ask hookyard about each of its events
 ///
@@ -137,7 +146,14 @@ impl ConnectCommand {
         screen.print(&change.report(changed, &store, &record, screen))?;
         services.start(&change.daemon, &store, screen)?;
         reload(sockets, screen);
-        change::prove(agent, &change.place.root, &sockets.event_socket.interactive_client(), screen)
+        let exit =
+            change::prove(agent, &change.place.root, &sockets.event_socket.interactive_client(), screen)?;
+        if let Some(offer) = tune_offer(&change) {
+            let mut page = Page::default();
+            step(&mut page, screen, "faster", offer);
+            screen.print(&page.into_text())?;
+        }
+        Ok(exit)
     }
 
     /// What it takes to connect the agent.
@@ -290,6 +306,17 @@ impl ConnectCommand {
         });
         Ok(entries.collect())
     }
+}
+
+/// What is offered if hookyard runs command hooks of the agent, or could.
+fn tune_offer(change: &ConnectionChange<'_>) -> Option<&'static str> {
+    let (text, offer) = match &change.adopted {
+        Some(MovedHooks { text: Some(text), .. }) => (Some(text.as_bytes()), TUNE_OFFER),
+        Some(MovedHooks { file, .. }) => (file.bytes.as_deref(), TUNE_OFFER),
+        None => (Some(change.after.as_bytes()), TUNE_AFTER_ADOPTION),
+    };
+    let settings = AgentSettings::read(change.agent, text).ok()?;
+    settings.has_own_commands(change.agent).then_some(offer)
 }
 
 fn unusable_program(path: &Path, error: &std::io::Error) -> CliError {

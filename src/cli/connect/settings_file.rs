@@ -62,7 +62,7 @@ impl AgentSettingsFile {
     /// Puts new content in the place of what was read. Owner and mode stay.
     ///
     /// Returns an error if that is not there any more, or the file cannot be written.
-    pub(super) fn replace(&self, bytes: &[u8]) -> Result<(), CliError> {
+    pub(in crate::cli) fn replace(&self, bytes: &[u8]) -> Result<(), CliError> {
         let metadata = self.replaceable()?;
         let fault =
             |error: io::Error| unusable(&self.path, &format!("cannot be written: {}", io_reason(&error)));

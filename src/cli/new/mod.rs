@@ -12,6 +12,9 @@ use clap::{
 };
 use serde::Serialize;
 
+#[cfg(feature = "daemon")]
+pub(super) use skeleton::sample_event;
+
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},

@@ -1,4 +1,4 @@
-//! The contents of a new hook, its files and an event to try it with, and what it can be. Pure: nothing is written.
+//! What a new hook can be, and its contents: its files, and an event to try it with. Pure: nothing is written.
 
 use std::path::{Path, PathBuf};
 
@@ -313,20 +313,25 @@ impl SkeletonRequest<'_> {
     fn event(&self) -> Value {
         let guarded = EventKind::BeforeToolDispatch;
         let kind = if self.is_guard() { guarded } else { self.events.first().copied().unwrap_or(guarded) };
-        let mut event = json!({ "event": kind.as_str(), "session_id": "try", "run_id": "try" });
-        let more = match kind.match_field() {
-            Some(MatchField::ToolName) => {
-                json!({ "tool_name": "Bash", "tool_input": { "command": "frobnicate --everything" } })
-            }
-            Some(MatchField::ModelRef) => json!({ "model_ref": MODEL }),
-            Some(MatchField::TriggerType) => json!({ "trigger_type": "manual" }),
-            _ => json!({ "context": { "messages": [] } }),
-        };
-        if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {
-            event.extend(more);
-        }
-        event
+        sample_event(kind)
     }
+}
+
+/// An event of a kind, as JSON of the canonical dialect.
+pub(in crate::cli) fn sample_event(kind: EventKind) -> Value {
+    let mut event = json!({ "event": kind.as_str(), "session_id": "try", "run_id": "try" });
+    let more = match kind.match_field() {
+        Some(MatchField::ToolName) => {
+            json!({ "tool_name": "Bash", "tool_input": { "command": "frobnicate --everything" } })
+        }
+        Some(MatchField::ModelRef) => json!({ "model_ref": MODEL }),
+        Some(MatchField::TriggerType) => json!({ "trigger_type": "manual" }),
+        _ => json!({ "context": { "messages": [] } }),
+    };
+    if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {
+        event.extend(more);
+    }
+    event
 }
 
 /// A text as YAML, quoted only where YAML would read it as something else.

@@ -14,7 +14,8 @@ use futures_util::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::Instant;
 
-use self::{play::ReplayPlayer, recording::Recording, report::ReplayReport, tally::ReplayTally};
+pub(super) use self::recording::Recording;
+use self::{play::ReplayPlayer, report::ReplayReport, tally::ReplayTally};
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},
@@ -175,7 +176,7 @@ impl ReplayCommand {
     }
 }
 
-fn print_unreadable_lines(recording: &Recording, screen: &Screen) {
+pub(super) fn print_unreadable_lines(recording: &Recording, screen: &Screen) {
     let name = escape::path(&recording.name);
     for unreadable in recording.unreadable.iter().take(MOST_LISTED) {
         screen.error(

@@ -26,39 +26,39 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// An event and its line.
 #[derive(Debug)]
-pub(super) struct RecordedEvent {
+pub(in crate::cli) struct RecordedEvent {
     /// From 1.
-    pub(super) line: usize,
-    pub(super) event: Event,
+    pub(in crate::cli) line: usize,
+    pub(in crate::cli) event: Event,
 }
 
 /// A line that cannot be read.
 #[derive(Debug)]
-pub(super) struct UnreadableLine {
+pub(in crate::cli) struct UnreadableLine {
     /// From 1.
-    pub(super) line: usize,
-    pub(super) message: String,
+    pub(in crate::cli) line: usize,
+    pub(in crate::cli) message: String,
     /// What to do about it.
-    pub(super) help: Option<&'static str>,
+    pub(in crate::cli) help: Option<&'static str>,
 }
 
 /// A recorded session.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub(in crate::cli) struct Recording {
     /// The file's name.
-    pub(super) name: PathBuf,
+    pub(in crate::cli) name: PathBuf,
     /// The events of each run in the order of the file; runs in the order of their first event.
-    pub(super) runs: Vec<Vec<RecordedEvent>>,
+    pub(in crate::cli) runs: Vec<Vec<RecordedEvent>>,
     /// How many events there are.
-    pub(super) events: u64,
-    pub(super) unreadable: Vec<UnreadableLine>,
+    pub(in crate::cli) events: u64,
+    pub(in crate::cli) unreadable: Vec<UnreadableLine>,
 }
 
 impl Recording {
     /// Reads a file, or standard input for `-`.
     ///
     /// Returns an error if the file cannot be read.
-    pub(super) fn read(path: &Path, dialect: DialectName, limit: usize) -> Result<Self, CliError> {
+    pub(in crate::cli) fn read(path: &Path, dialect: DialectName, limit: usize) -> Result<Self, CliError> {
         let is_standard = path == Path::new("-");
         let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
         let read = if is_standard {

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     cli::{
         exit::{CliError, CliResult, Exit},
-        interrupt::StopSignals,
         screen::Screen,
+        session::StopSignals,
     },
     daemon::ResponseLines,
 };

@@ -10,6 +10,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// The range of bytes.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        self.start..self.end
+    }
+
     /// An empty span.
     pub(super) fn at(offset: usize) -> Self {
         Self { start: offset, end: offset }

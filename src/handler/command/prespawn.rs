@@ -73,6 +73,12 @@ impl SparePool {
         (found, RefillGuard(busy))
     }
 
+    /// Whether the next spare waits, and has written nothing.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(super) fn has_quiet_spare(&self) -> bool {
+        self.state.lock().waiting.front().is_some_and(|spare| spare.process.is_quiet())
+    }
+
     /// The oldest usable spare; those before it are dropped, and so killed.
     fn find(&self, files: &CommandFiles) -> Option<IdleProcess> {
         let mut state = self.state.lock();

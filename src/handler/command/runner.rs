@@ -28,10 +28,7 @@ use super::{
     worker::{Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts},
 };
 use crate::{
-    handler::{
-        runner::CommandLimits,
-        runner::{DegradedWorkers, HandlerOutput, Invocation, Runner},
-    },
+    handler::runner::{CommandLimits, DegradedWorkers, HandlerOutput, Invocation, Runner},
     model::{
         Approval, CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, FilesystemAccess, Handler,
         Hook, HookName, WorkerBounds, Workspace,
@@ -108,9 +105,7 @@ impl CommandRunner {
         match handler.mode {
             CommandMode::Oneshot => {}
             CommandMode::Prespawn { spares } => {
-                let pool = self.spares.of(invocation, handler, &approval, || {
-                    self.spare_pool(&approval, handler, invocation, spares)
-                });
+                let pool = self.spares_of(&approval, invocation, handler, spares);
                 let (spare, guard) = pool.take();
                 refill_guard = Some(guard);
                 let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
@@ -149,26 +144,25 @@ impl CommandRunner {
         // Only here: what was started before its event cannot have the trace of it.
         let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
-        let program =
-            self.program(approval, &invocation.hook.hook.name, handler, place_of(invocation), variables);
+        let name = &invocation.hook.hook.name;
+        let program = self.program(approval, name, handler, place_of(invocation), variables);
         oneshot.run(&program, timeout, cancel).await
     }
 
-    fn spare_pool(
+    /// The spares of the invocation's hook.
+    fn spares_of(
         &self,
         approval: &Approval,
-        handler: &CommandHandler,
         invocation: &Invocation,
+        handler: &CommandHandler,
         wanted: NonZeroUsize,
-    ) -> SparePool {
-        let program = self.program(
-            approval,
-            &invocation.hook.hook.name,
-            handler,
-            place_of(invocation),
-            stable_variables(&invocation.environment),
-        );
-        SparePool::new(program, handler, wanted)
+    ) -> Arc<SparePool> {
+        self.spares.of(invocation, handler, approval, || {
+            let variables = stable_variables(&invocation.environment);
+            let name = &invocation.hook.hook.name;
+            let program = self.program(approval, name, handler, place_of(invocation), variables);
+            SparePool::new(program, handler, wanted)
+        })
     }
 
     /// The workers of the invocation's hook.
@@ -179,21 +173,13 @@ impl CommandRunner {
         handler: &CommandHandler,
         bounds: WorkerBounds,
     ) -> Arc<Fleet> {
-        self.workers.of(invocation, handler, approval, || self.fleet(approval, invocation, handler, bounds))
-    }
-
-    fn fleet(
-        &self,
-        approval: &Approval,
-        invocation: &Invocation,
-        handler: &CommandHandler,
-        bounds: WorkerBounds,
-    ) -> Fleet {
-        let name = &invocation.hook.hook.name;
-        let program =
-            self.worker_program(approval, name, handler, place_of(invocation), &invocation.environment);
-        let meters = invocation.meters.workers().map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
-        Fleet::new(self.worker_config(name, handler, program, bounds, meters))
+        self.workers.of(invocation, handler, approval, || {
+            let (name, variables) = (&invocation.hook.hook.name, &invocation.environment);
+            let program = self.worker_program(approval, name, handler, place_of(invocation), variables);
+            let known = invocation.meters.workers();
+            let meters = known.map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
+            Fleet::new(self.worker_config(name, handler, program, bounds, meters))
+        })
     }
 
     /// Starts a worker of a hook, waits for its hello, and stops it. Does nothing for hooks without `mode: worker`.
@@ -217,6 +203,15 @@ impl CommandRunner {
         let program = self.worker_program(&approval, &hook.name, handler, place, &environment);
         let meters = Arc::new(WorkerMeters::unread());
         Fleet::new(self.worker_config(&hook.name, handler, program, bounds, meters)).probe().await
+    }
+
+    /// Whether a spare waits for an event such as that of an invocation, and has written nothing yet.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn has_quiet_spare(&self, invocation: &Invocation) -> bool {
+        let Handler::Command(handler) = &invocation.hook.hook.handler else { return false };
+        let CommandMode::Prespawn { spares } = handler.mode else { return false };
+        let has_one = |approval| self.spares_of(&approval, invocation, handler, spares).has_quiet_spare();
+        invocation.approval().is_ok_and(has_one)
     }
 
     fn worker_config(

@@ -5,6 +5,7 @@ mod fire;
 mod inside;
 mod levels;
 mod replay;
+mod tune;
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -153,6 +154,9 @@ fn invalid_arguments_exit_with_2() {
         &["list", "--color", "sometimes"],
         &["fire", "--event", "-", "--dialect", "klingon"],
         &["replay", "x.jsonl", "--sessions", "0"],
+        &["tune", "--rounds", "4"],
+        &["tune", "--for", "0s"],
+        &["tune", "--write"],
         &["fire", "--event", "-", "--native", "--json"],
         &["fire", "--event", "-", "--native"],
         &["completions", "cmd.exe"],
@@ -166,9 +170,14 @@ fn invalid_arguments_exit_with_2() {
 #[test]
 fn without_a_workspace_it_reports_what_it_searched_for_and_what_to_do() {
     let here = tempfile::tempdir().unwrap();
-    for arguments in
-        [&["check"][..], &["list"], &["explain", "-e", "-"], &["fire", "-e", "-"], &["replay", "-"]]
-    {
+    for arguments in [
+        &["check"][..],
+        &["list"],
+        &["explain", "-e", "-"],
+        &["fire", "-e", "-"],
+        &["replay", "-"],
+        &["tune"],
+    ] {
         let done = run(here.path(), arguments);
         assert_eq!((done.code, done.out.as_str()), (1, ""), "{arguments:?}");
         for expected in [

@@ -114,6 +114,8 @@ fn a_connected_agent_has_one_entry_for_each_event_and_disconnecting_restores_eve
         // No daemon answers, and nothing is said to be proven.
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(done.out.contains("no proof") && done.out.contains("9 events"), "{done:?}");
+        // Only where there are command hooks.
+        assert_eq!(done.out.contains("`hookyard tune`"), before == Some(SETTINGS), "{done:?}");
         let after = fs::read_to_string(&file).unwrap();
         let settings: Value = serde_json::from_str(after.trim_start_matches('\u{feff}')).unwrap();
         let entries = settings["hooks"]["PreToolUse"].as_array().unwrap();

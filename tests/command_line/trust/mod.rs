@@ -206,6 +206,7 @@ fn no_command_starts_or_asks_anything_of_an_untrusted_workspace() {
         &["explain", "--event", &event],
         &["fire", "--event", &event],
         &["replay", &event],
+        &["tune", "--events", &event],
         &["convert", "--from", "openharness", "--to", "claude"],
         &["trust"],
         &["new", "other"],

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::daemon::{Daemon, DaemonSetup};
 
 /// Commands that look at a repository, or send it events.
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 19] = [
     &["check"],
     &["check", "--json", "--verbose"],
     &["list"],
@@ -28,6 +28,7 @@ const COMMANDS: [&[&str]; 18] = [
     &["fire", "--event", "event.json"],
     &["fire", "--native", "--dialect", "claude", "--event", "event.json"],
     &["replay", "events.jsonl"],
+    &["tune", "--events", "events.jsonl"],
     &["convert", "--from", "claude", "--to", "openharness"],
     &["convert", "--from", "openharness", "--to", "claude"],
     &["relay", "--dialect", "claude", "--socket", "/nonexistent/hookyard.sock"],

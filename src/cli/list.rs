@@ -9,7 +9,7 @@ use super::{
     paths::display_path,
     screen::Screen,
     table::{Page, TextTable},
-    workspace::{LocatedWorkspace, snapshot},
+    workspace::{LocatedWorkspace, note_last_good, snapshot},
     wrap,
 };
 use crate::{
@@ -46,6 +46,7 @@ impl ListCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let mut loaded = found.load();
+        let remarks = found.last_good_remarks(&loaded);
         let diagnostics = std::mem::take(&mut loaded.diagnostics);
         let files = std::mem::take(&mut loaded.files);
         let snapshot = snapshot(loaded);
@@ -56,6 +57,7 @@ impl ListCommand {
             screen.print(&view(&snapshot, screen))?;
         }
         found.note_problems(&diagnostics, &files, screen);
+        note_last_good(&remarks, screen);
         Ok(Exit::Done)
     }
 }

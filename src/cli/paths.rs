@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 
-use super::escape;
+use super::{escape, exit::CliError};
 
 /// Opens a file that the command line or the settings name, without waiting: a pipe that nobody writes to is empty.
 ///
@@ -55,6 +55,17 @@ pub(super) fn shell_quoted(path: &Path) -> String {
     let text = escape::path(path);
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@~".contains(c);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// The absolute form of a path that is given on the command line.
+pub(super) fn absolute(given: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(given).map_err(|error| {
+        CliError::new(format!(
+            "the path `{}` cannot be used: {}",
+            escape::path(given),
+            crate::model::io_reason(&error)
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::{
     exit::{CliError, CliResult, Exit},
     flags::SettingsFlags,
     logs::LogFormat,
-    paths::display_path,
+    paths::{absolute, display_path},
     screen::{MessageFormat, Screen},
     sd_notify,
     serve_check::ServeCheckFlags,
@@ -214,7 +214,9 @@ impl ServeCommand {
             serve(&daemon, self.exit_when_idle, &mut stop_signals, &mut hangup).await
         };
         sd_notify::notify("STOPPING=1");
-        Ok(stop(daemon, reason, deadline, &mut stop_signals, screen).await)
+        let exit = stop(daemon, reason, deadline, &mut stop_signals, screen).await;
+        tracing::info!(reason = reason.as_str(), "stopped");
+        Ok(exit)
     }
 
     /// The settings, overridden by flags.
@@ -259,16 +261,6 @@ fn same_id(id: &WorkspaceId, one: &Path, other: &Path) -> CliError {
     )
 }
 
-fn absolute(given: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(given).map_err(|error| {
-        CliError::new(format!(
-            "the path `{}` cannot be used: {}",
-            escape::path(given),
-            crate::model::io_reason(&error)
-        ))
-    })
-}
-
 /// Keeps processes of the same user, which hooks are, from the daemon's memory and environment.
 fn hide_from_debuggers() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -290,6 +282,12 @@ fn announce(daemon: &Daemon, screen: &Screen) {
     };
     let tcp = daemon.tcp().map(|address| format!(" and http://{address}")).unwrap_or_default();
     screen.note(&format!("listening on {socket}{tcp}: {workspaces}, {hooks}"));
+    if !daemon.knows_workspaces() {
+        screen.note(
+            "note: no workspace: run `hookyard workspaces add DIR`, or `hookyard connect` for an agent; or start with \
+             `--workspace DIR`",
+        );
+    }
     if errors > 0 {
         let errors = plural(errors, "error");
         screen.note(&format!(
@@ -306,6 +304,16 @@ enum StopReason {
     Request,
     /// No event has come for a while.
     Idle,
+}
+
+impl StopReason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Request => "request of a client",
+            Self::Idle => "no events",
+        }
+    }
 }
 
 /// Serves until a signal or a client of the API ends it.

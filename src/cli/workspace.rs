@@ -218,6 +218,15 @@ impl LocatedWorkspace {
     }
 }
 
+/// Prints what a daemon does about broken files on standard error, as [`LocatedWorkspace::last_good_remarks`] has it.
+pub(super) fn note_last_good(remarks: &[Diagnostic], screen: &Screen) {
+    let note = screen.err.paint.yellow("note:");
+    for remark in remarks {
+        let file = display_path(&remark.file);
+        screen.note(&format!("{note} {file}: {}", escape::line(&remark.message)));
+    }
+}
+
 /// The registry of a loaded workspace, for commands that run nothing.
 pub(super) fn snapshot(loaded: LoadedWorkspace) -> Snapshot {
     Snapshot::new(1, loaded.workspace.into(), loaded.hooks)

@@ -45,6 +45,9 @@ const STREAM: &str = "/v1/stream";
 /// The longest id of a client that is kept, in bytes.
 const MAX_ID_BYTES: usize = 128;
 
+/// How much of a path is logged, in characters.
+const MAX_LOGGED_PATH: usize = 200;
+
 /// The number in the next generated id.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -74,6 +77,28 @@ enum HeldPermit {
     UntilRead(OwnedSemaphorePermit),
 }
 
+/// A request that changes the daemon, as the log has it.
+struct ClientChange {
+    operation: &'static str,
+    /// Which workspace or run, say. It may be cut.
+    path: String,
+}
+
+impl ClientChange {
+    fn of(route: &Route, request: &Request) -> Option<Self> {
+        let operation = route.change(request.method())?;
+        let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
+        let path = request.uri().path().chars().take(MAX_LOGGED_PATH).map(plain).collect();
+        Some(Self { operation, path })
+    }
+
+    fn log(self, auth: &ListenerAuth, peer: Peer) {
+        let Self { operation, path } = self;
+        let listener = auth.listener().as_str();
+        tracing::info!(%peer, listener, operation, path, "a client has changed the daemon");
+    }
+}
+
 impl Admission {
     pub(super) fn new(state: &Arc<DaemonState>, share: Arc<ListenerShare>) -> Self {
         let context = RequestContext { daemon: Arc::clone(state), share };
@@ -101,6 +126,7 @@ impl Admission {
         {
             request.extensions_mut().insert(TokensReplaced(replaced));
         }
+        let change = ClientChange::of(route, &request);
         let response = match self.authorize(auth, route, &request) {
             Ok(()) if self.context.daemon.handover.is_engaged() => {
                 Box::pin(self.answer_once_settled(route, &id, request)).await
@@ -108,6 +134,9 @@ impl Admission {
             Ok(()) => self.admit(route, request).await,
             Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),
         };
+        if let Some(change) = change.filter(|_| response.status().is_success()) {
+            change.log(auth, peer);
+        }
         self.finish(response, route, id, ResponseFraming { is_http1, must_close: false })
     }
 

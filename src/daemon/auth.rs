@@ -1,19 +1,28 @@
-//! Authorizes requests: the right that an operation needs, and the rights that a listener or a token grants.
+//! Authorizes requests: the users that may connect, the right that an operation needs, and the rights that a listener or a
+//! token grants.
 
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::{net::IpAddr, os::fd::AsFd, path::Path, sync::Arc};
 
 use axum::http::{
     HeaderMap, HeaderName, StatusCode, Uri,
     header::{AUTHORIZATION, HOST, ORIGIN},
 };
-
+use nix::{
+    errno::Errno,
+    sys::socket::{getsockopt, sockopt::PeerPidfd},
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, geteuid},
+};
+use tokio::net::unix::UCred;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     error::ApiError,
     tokens::{TcpTokens, Token, TokenPair},
 };
-use crate::handler::command::Lineage;
+use crate::handler::command::{self, Lineage};
 
 /// The header that browsers add to every request, also to those without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -264,6 +273,35 @@ fn is_loopback(host: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost")
         || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Whether a peer may connect: the daemon's own user, and root, who could replace the daemon anyway.
+pub(super) fn admits(peer: UCred) -> bool {
+    peer.uid() == geteuid().as_raw() || peer.uid() == 0
+}
+
+/// Whether the peer of the control socket is a hook. Where this user cannot see the process of root, it is none: a hook
+/// runs as this user.
+pub(super) fn lineage(stream: &impl AsFd, peer: UCred) -> Lineage {
+    let pid = peer.pid().filter(|pid| *pid > 0).and_then(Pid::from_raw);
+    let known = match pid.map_or(Lineage::Unknown, command::lineage) {
+        // What was looked at may be another process, which has got the id of the peer.
+        _ if has_ended(stream) => Lineage::Unknown,
+        known => known,
+    };
+    match known {
+        Lineage::Unknown if peer.uid() == 0 && !geteuid().is_root() => Lineage::Other,
+        known => known,
+    }
+}
+
+/// Whether the process that connected has ended. Before Linux 6.5 nobody can tell, and it has not.
+fn has_ended(stream: &impl AsFd) -> bool {
+    match getsockopt(stream, PeerPidfd) {
+        // A descriptor of a process can be read once the process has ended.
+        Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::default())) != Ok(0),
+        Err(error) => error != Errno::ENOPROTOOPT,
+    }
 }
 
 #[cfg(test)]

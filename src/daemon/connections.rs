@@ -27,13 +27,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     admission::Admission,
-    auth::ListenerAuth,
+    auth::{self, ListenerAuth},
     connection_timeouts::{ConnectionActivity, ConnectionTimeouts},
     denials::Peer,
     handed_over::{ListenerOwner, ListenerRole},
     handover_slot::{AcceptGate, AcceptStep, HandoverListener, accept_step},
     monitored_io::MonitoredIo,
-    socket,
 };
 use crate::handler::command::Lineage;
 
@@ -208,7 +207,7 @@ impl Connections {
 
     fn admit_control_peer(&self, stream: UnixStream, admission: &Admission, of_hooks: &Admission) {
         if let Some(peer) = admitted(stream.peer_cred()) {
-            let lineage = socket::lineage(&stream, peer);
+            let lineage = auth::lineage(&stream, peer);
             let admission = if lineage == Lineage::Hook { of_hooks } else { admission };
             self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), admission);
         }
@@ -313,7 +312,7 @@ impl Connections {
 /// The peer of a Unix socket, if it may connect.
 fn admitted(peer: io::Result<UCred>) -> Option<UCred> {
     match peer {
-        Ok(peer) if socket::admits(peer) => return Some(peer),
+        Ok(peer) if auth::admits(peer) => return Some(peer),
         Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
         Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
     }

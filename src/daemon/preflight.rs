@@ -183,8 +183,9 @@ impl Preflight<'_> {
             self.socket(("listen.socket", "events"), &self.event_path, events),
             self.socket(("listen.control_socket", "control"), &self.control_path, control),
         ];
-        // A start gets as far as the record only if the directory can be used.
-        let is_usable = found[0].level != StartFindingLevel::Error;
+        // A start gets as far as the record only if the directory can be used. It creates the default one.
+        let is_there = self.event_path.parent().is_none_or(Path::exists);
+        let is_usable = is_there && found[0].level != StartFindingLevel::Error;
         let ledger = if is_usable { self.ledger() } else { None };
         found.into_iter().chain(ledger).collect()
     }
@@ -217,7 +218,7 @@ impl Preflight<'_> {
                 running.control_socket
             ));
         }
-        match Socket::prepare(path).and_then(|()| Socket::probe(path)) {
+        match Socket::check(path) {
             Ok(()) => StartFinding::ok(subject, shown.to_string()),
             Err(SocketError::Taken(_)) => taken(subject, path),
             Err(error) => StartFinding::error(subject, error.to_string()),

@@ -124,6 +124,15 @@ impl Daemon {
         Ok(daemon)
     }
 
+    /// Whether it has a workspace, is to have one, or gets them from events.
+    #[cfg(feature = "cli")]
+    pub(crate) fn knows_workspaces(&self) -> bool {
+        let state = &self.state;
+        !state.settings.workspaces.is_empty()
+            || !state.orchestrator.load_reports().is_empty()
+            || !state.locator.roots.load().real.is_empty()
+    }
+
     /// The path of its event socket.
     pub fn socket(&self) -> &Path {
         &self.state.addresses.socket

@@ -1,40 +1,30 @@
-//! The Unix sockets: their paths, their permissions, and the users that may connect.
+//! The Unix sockets: their paths and their permissions.
 //!
 //! It never replaces the socket of a running daemon, or a file that is not a socket of this user.
 
 use std::{
     fs, io,
-    os::{
-        fd::AsFd,
-        unix::{
-            fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-            net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream},
-        },
+    os::unix::{
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+        net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream},
     },
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use nix::{
-    errno::Errno,
-    sys::socket::{
-        getsockopt,
-        sockopt::{PeerCredentials, PeerPidfd},
-    },
-};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use parking_lot::Mutex;
+#[cfg(feature = "cli")]
+use rustix::fs::{Access, access};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, listen, socket_with},
-    process::{Pid, geteuid},
+    process::geteuid,
 };
 use tokio::{
-    net::{UnixListener, unix::UCred},
+    net::UnixListener,
     time::{Instant, sleep},
 };
-
-use crate::handler::command::{self, Lineage};
 
 /// The file name of the event socket in its default directory.
 const FILE_NAME: &str = "hookyard.sock";
@@ -169,9 +159,7 @@ pub(super) struct Socket {
 impl Socket {
     /// Checks that the directory exists and only this user can write to it. Creates the default one.
     pub(super) fn prepare(path: &Path) -> Result<(), SocketError> {
-        if path.as_os_str().len() > MAX_PATH_BYTES {
-            return Err(SocketError::TooLong(path.to_owned()));
-        }
+        check_length(path)?;
         let directory = directory(path);
         if directory == own_directory() {
             make_own(directory)?;
@@ -196,11 +184,24 @@ impl Socket {
         Ok((Self { file: SocketFile::new(path, identity) }, listener))
     }
 
-    /// Checks that a daemon could listen at a path that has been prepared.
+    /// Checks that a daemon could listen at a path, and leaves nothing there. Creates no directory.
     #[cfg(feature = "cli")]
-    pub(super) fn probe(path: &Path) -> Result<(), SocketError> {
+    pub(super) fn check(path: &Path) -> Result<(), SocketError> {
+        Self::check_with(path, &own_directory())
+    }
+
+    /// The same. `own` is the default directory, which a start creates.
+    #[cfg(feature = "cli")]
+    fn check_with(path: &Path, own: &Path) -> Result<(), SocketError> {
+        check_length(path)?;
+        let directory = directory(path);
+        let is_absent = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+        if directory == own && fs::symlink_metadata(own).is_err_and(is_absent) {
+            return check_creatable(own);
+        }
+        check_directory(directory)?;
         check_path(path)?;
-        let unfinished = directory(path).join(format!(".hookyard-{}.sock", std::process::id()));
+        let unfinished = directory.join(format!(".hookyard-{}.sock", std::process::id()));
         drop(fs::remove_file(&unfinished));
         let bound = StdUnixListener::bind(&unfinished);
         drop(fs::remove_file(&unfinished));
@@ -282,33 +283,19 @@ fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// Whether a peer may connect: the daemon's own user, and root, who could replace the daemon anyway.
-pub(super) fn admits(peer: UCred) -> bool {
-    peer.uid() == geteuid().as_raw() || peer.uid() == 0
+fn check_length(path: &Path) -> Result<(), SocketError> {
+    let is_short = path.as_os_str().len() <= MAX_PATH_BYTES;
+    is_short.then_some(()).ok_or_else(|| SocketError::TooLong(path.to_owned()))
 }
 
-/// Whether the peer of the control socket is a hook. Where this user cannot see the process of root, it is none: a hook
-/// runs as this user.
-pub(super) fn lineage(stream: &impl AsFd, peer: UCred) -> Lineage {
-    let pid = peer.pid().filter(|pid| *pid > 0).and_then(Pid::from_raw);
-    let known = match pid.map_or(Lineage::Unknown, command::lineage) {
-        // What was looked at may be another process, which has got the id of the peer.
-        _ if has_ended(stream) => Lineage::Unknown,
-        known => known,
-    };
-    match known {
-        Lineage::Unknown if peer.uid() == 0 && !geteuid().is_root() => Lineage::Other,
-        known => known,
-    }
-}
-
-/// Whether the process that connected has ended. Before Linux 6.5 nobody can tell, and it has not.
-fn has_ended(stream: &impl AsFd) -> bool {
-    match getsockopt(stream, PeerPidfd) {
-        // A descriptor of a process can be read once the process has ended.
-        Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::default())) != Ok(0),
-        Err(error) => error != Errno::ENOPROTOOPT,
-    }
+/// Returns an error unless this user can create a directory.
+#[cfg(feature = "cli")]
+fn check_creatable(directory: &Path) -> Result<(), SocketError> {
+    let parent = directory.parent().unwrap_or(Path::new("/"));
+    access(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let why = format!("cannot be created: {}", crate::model::io_reason(&error.into()));
+        SocketError::Directory { path: directory.to_owned(), why }
+    })
 }
 
 fn make_own(directory: &Path) -> Result<(), SocketError> {
@@ -402,6 +389,22 @@ mod tests {
         ] {
             assert_eq!(default_control_socket(Path::new(event)), Path::new(control));
         }
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn a_check_creates_no_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let own = place.path().join("own");
+        Socket::check_with(&own.join(FILE_NAME), &own).unwrap();
+        assert!(!own.exists());
+        let below_a_file = place.path().join("file/own");
+        fs::write(place.path().join("file"), "").unwrap();
+        let error = Socket::check_with(&below_a_file.join(FILE_NAME), &below_a_file).unwrap_err();
+        assert!(matches!(error, SocketError::Directory { .. }), "{error}");
+        fs::create_dir(&own).unwrap();
+        Socket::check_with(&own.join(FILE_NAME), &own).unwrap();
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
     }
 
     #[test]

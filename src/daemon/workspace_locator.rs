@@ -35,7 +35,7 @@ const MAX_CACHED: usize = 16 << 10;
 /// Finds workspaces for events.
 #[derive(Debug)]
 pub(super) struct WorkspaceLocator {
-    roots: ArcSwap<ServedRoots>,
+    pub(super) roots: ArcSwap<ServedRoots>,
     home: Option<PathBuf>,
     trusted: TrustedRoots,
     watch: Arc<WatchState>,

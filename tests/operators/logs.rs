@@ -298,3 +298,38 @@ fn the_name_of_a_file_cannot_write_lines_or_escapes_to_the_log() {
     assert!(log.contains(r"a\n\x1b[2J\u{202e}b.yaml"), "{log}");
     assert!(!log.contains(['\u{1b}', '\u{202e}']), "{log}");
 }
+
+#[test]
+fn each_change_by_a_client_has_a_line_that_says_who_made_it() {
+    let mut daemon = setting().argument("--log=json").serve();
+    let uid = std::fs::metadata(daemon.path()).unwrap().uid();
+    post_all(&daemon);
+    let root = json!({ "root": daemon.path().join("shop/.openharness") });
+    assert_eq!(daemon.send("PUT", "/v1/workspaces/other", Some(&root)).status, 201);
+    assert_eq!(daemon.send("DELETE", "/v1/workspaces/other", None).status, 204);
+    assert_eq!(daemon.send("DELETE", "/v1/workspaces/other", None).status, 404);
+    assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+    assert_eq!(daemon.send("DELETE", "/v1/runs/r-1?workspace_id=shop", None).status, 200);
+    assert_eq!(daemon.control().send("POST", "/v1/drain", None).unwrap().status, 202);
+    daemon.wait();
+    let lines = objects(&daemon.log());
+    let changes: Vec<_> =
+        lines.iter().filter(|line| line["message"] == "a client has changed the daemon").collect();
+    let made: Vec<_> = changes.iter().map(|line| json!([line["operation"], line["path"]])).collect();
+    let expected = [
+        json!(["registerWorkspace", "/v1/workspaces/other"]),
+        json!(["removeWorkspace", "/v1/workspaces/other"]),
+        json!(["reload", "/v1/reload"]),
+        json!(["cancelRun", "/v1/runs/r-1"]),
+        json!(["drain", "/v1/drain"]),
+    ];
+    assert_eq!(made, expected);
+    for line in changes {
+        assert_eq!(
+            (&line["level"], &line["peer"], &line["listener"]),
+            (&json!("INFO"), &json!(format!("uid {uid}")), &json!("control_socket"))
+        );
+    }
+    let last = lines.last().unwrap();
+    assert_eq!((&last["message"], &last["reason"]), (&json!("stopped"), &json!("request of a client")));
+}

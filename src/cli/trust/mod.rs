@@ -17,7 +17,7 @@ use super::{
     paths::shell_quoted,
     screen::Screen,
     units::plural,
-    workspace::LocatedWorkspace,
+    workspace::{LocatedWorkspace, note_last_good},
 };
 use crate::{
     config::{ReviewedHook, TrustError, TrustReview, revoke_trust},
@@ -55,7 +55,7 @@ pub(super) struct TrustCommand {
     revoke: Option<String>,
 
     /// Run the scripts in the workspace and not from a private copy, for scripts that import other files
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["list", "revoke"])]
     in_place: bool,
 
     #[command(flatten)]
@@ -99,6 +99,9 @@ impl TrustCommand {
         let review = review.map_err(|error| trust_error(&error))?;
         if self.list || self.output.json {
             self.print_list(&review, screen)?;
+            if review.hooks.iter().any(|hook| matches!(hook.now, Some(Err(_)))) {
+                note_last_good(&found.last_good_remarks(&found.load()), screen);
+            }
         }
         match &self.yes {
             Some(given) => return agree_to(&review, &found, given, screen),

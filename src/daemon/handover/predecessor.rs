@@ -24,10 +24,11 @@ use super::{
 };
 use crate::{
     daemon::{
+        auth,
         error::ApiError,
         handed_over::{ListenerOwner, ListenerRole},
         handover_slot::{AcceptPhase, HandoverListener},
-        server_identity, socket,
+        server_identity,
         state::DaemonState,
     },
     handler::command::Lineage,
@@ -84,7 +85,7 @@ async fn connect(state: &DaemonState, socket: &Path) -> io::Result<(Link, i32)> 
     let stream = UnixStream::connect(socket).await?;
     let peer = stream.peer_cred()?;
     // No hook gets the listeners, whoever asks for it.
-    if socket::lineage(&stream, peer) != Lineage::Other {
+    if auth::lineage(&stream, peer) != Lineage::Other {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let stream = stream.into_std()?;

@@ -24,6 +24,13 @@ impl Route {
         let operation = self.operations.iter().find(|operation| operation.method.answers(method));
         operation.map_or(AccessRight::Events, |operation| operation.right)
     }
+
+    /// The id of the operation with this method, if it changes the daemon.
+    pub(in crate::daemon) fn change(&self, method: &Method) -> Option<&'static str> {
+        let operation = self.operations.iter().find(|operation| operation.method.answers(method))?;
+        let reads = matches!(operation.method, RouteMethod::Get);
+        (operation.right == AccessRight::Control && !reads).then_some(operation.id)
+    }
 }
 
 /// Whether requests of a route count against the limit of requests of their listener.

@@ -80,7 +80,6 @@ pub(super) const HANDOVER: Route = Route {
 
 /// Asks the program that runs the daemon to stop it, and returns at once. From then on the daemon is not ready.
 async fn drain(State(state): State<Arc<DaemonState>>) -> StatusCode {
-    tracing::info!("a client of the API asks the daemon to stop");
     state.begin_draining();
     state.stop_requested.cancel();
     StatusCode::ACCEPTED

@@ -77,3 +77,12 @@ fn links_that_lead_in_circles_or_out_are_refused_in_place_and_left_out_of_a_copy
         assert_eq!(ended(&place.fire()), ("block", "completed"), "{target}");
     }
 }
+
+#[test]
+fn in_place_is_refused_where_nothing_is_agreed_to() {
+    let place = Place::new();
+    for other in ["--list", "--revoke"] {
+        let shown = place.run(&["trust", "--in-place", other]);
+        assert!(shown.code == 2 && shown.err.contains("cannot be used with"), "{other}: {shown:?}");
+    }
+}

@@ -475,3 +475,24 @@ fn a_file_that_was_never_whole_blocks_its_own_workspace_if_the_settings_say_so()
         }
     }
 }
+
+#[test]
+fn lists_say_that_the_last_good_rules_of_a_broken_file_stay() {
+    let setup = shop().enforces_trust().file(GUARD, &guard("guard", "no"));
+    let daemon = setup.serve();
+    let shown: Value = serde_json::from_slice(&run(&daemon, &["trust", "--json"]).stdout).unwrap();
+    let agreed = run(&daemon, &["trust", "--yes", shown["digest"].as_str().unwrap()]);
+    assert_eq!(agreed.status.code(), Some(0), "{agreed:?}");
+    assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+    for arguments in [["list", "--color=never"].as_slice(), &["trust", "--list"]] {
+        let output = run(&daemon, arguments);
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("last good"), "{output:?}");
+    }
+    fs::write(daemon.path().join(GUARD), BROKEN).unwrap();
+    for arguments in [["list", "--color=never"].as_slice(), &["trust", "--list"]] {
+        let output = run(&daemon, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("guard.yaml: the file is broken; its last good rules stay"), "{output:?}");
+    }
+    daemon.finish();
+}

@@ -56,10 +56,11 @@ errors without `--strict`; 1 it would not, or with `--strict` something is wrong
 
 /// Start the daemon, which runs hooks for hosts in any language
 ///
-/// Listens on two Unix sockets that only its user can open, one for events and one that also controls the daemon, and, if
-/// told so, on TCP. Settings come from a file, from
-/// environment variables such as `HOOKYARD_LISTEN_TCP`, and from flags. Environment variables override the file; flags
-/// override both.
+/// Listens on two Unix sockets that only its user can open: the event socket takes events, the control socket also
+/// controls the daemon. With `--tcp` it listens on a TCP address too.
+///
+/// Settings come from a file, from environment variables such as `HOOKYARD_LISTEN_TCP`, and from flags. Environment
+/// variables override the file; flags override both.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct ServeCommand {

@@ -47,7 +47,7 @@ not show how the hook works.
 Exit codes: 0 every hook was measured, or no event concerns it; 1 one was not, because it is not trusted, fails, or time \
 was up, or the settings could not be written.";
 
-/// Find out which command hooks are faster when their processes are kept warm, and propose settings for them
+/// Find out which command hooks are faster in warm processes, and propose settings
 ///
 /// Compares the modes `oneshot`, `prespawn` and `worker` of each hook by recorded events, and prints the table `handlers`
 /// for the settings; `--write` merges it into the settings file.

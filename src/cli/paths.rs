@@ -9,7 +9,9 @@ use std::{
 
 use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 
-use super::{escape, exit::CliError};
+use super::escape;
+#[cfg(feature = "daemon")]
+use super::exit::CliError;
 
 /// Opens a file that the command line or the settings name, without waiting: a pipe that nobody writes to is empty.
 ///
@@ -58,6 +60,7 @@ pub(super) fn shell_quoted(path: &Path) -> String {
 }
 
 /// The absolute form of a path that is given on the command line.
+#[cfg(feature = "daemon")]
 pub(super) fn absolute(given: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(given).map_err(|error| {
         CliError::new(format!(

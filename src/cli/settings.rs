@@ -105,7 +105,7 @@ fn text_of(file: &Path) -> Result<String, CliError> {
 
 /// The bytes of a file, at most one more than are allowed.
 ///
-/// Returns an error of a pipe through which nothing comes: the guards of its settings would be missing without a word.
+/// Returns an error of a pipe through which nothing comes: the guards of its settings would be missing silently.
 fn start_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let opened = open_input(file)?;

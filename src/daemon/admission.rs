@@ -52,7 +52,7 @@ const MAX_LOGGED_PATH: usize = 200;
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Admits the requests of one listener to the router. It wraps the router instead of being a layer of it, because a layer
-/// is boxed anew for every request.
+/// is boxed for every request.
 #[derive(Debug, Clone)]
 pub(super) struct Admission {
     context: RequestContext,

@@ -256,7 +256,7 @@ impl DaemonState {
         }
     }
 
-    /// Whether the daemon is about to stop, so that responses ask their clients to connect anew.
+    /// Whether the daemon is about to stop, so that responses ask their clients to connect again.
     pub(super) fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Acquire)
     }

@@ -105,7 +105,7 @@ impl TokenPair {
     }
 }
 
-/// In the extensions of a request whose response has no end: cancelled when the client must authorize itself anew.
+/// In the extensions of a request whose response has no end: cancelled when the client must authorize itself again.
 #[derive(Debug, Clone)]
 pub(super) struct TokensReplaced(pub(super) CancellationToken);
 

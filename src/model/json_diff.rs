@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{Json, JsonFields};
 
-/// How deep differences are looked for. Each level is parsed anew; below this a value differs as a whole.
+/// How deep differences are looked for. Each level is parsed again; below this a value differs as a whole.
 pub(crate) const MAX_DEPTH: usize = 16;
 
 /// From here on not every whole number is a double of its own.

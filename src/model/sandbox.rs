@@ -75,7 +75,7 @@ impl NetworkAccess {
     }
 }
 
-/// What a process of a command hook may use of the machine. Each process that it starts has the same limits anew.
+/// What a process of a command hook may use of the machine. Each process that it starts has the same limits for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResourceLimits {
     /// Processor time; a process that uses more is killed.

@@ -313,7 +313,7 @@ fn run_context(
     let pools = &settings.pools;
     let runner = Arc::new(CommandRunner::new(base, limits, &meters.processes));
     let command = Pool::new(HandlerKind::Command, bounds(&pools.command), runner, &meters);
-    // As many connections as there can be requests, so that a busy server is never connected to anew.
+    // As many connections as there can be requests, so that a busy server is never connected to again.
     let limits = HttpLimits { body: settings.limits.http_body, max_idle: pools.http.concurrency.get() };
     let allow = settings.http.allow.clone();
     let http = Pool::new(HandlerKind::Http, bounds(&pools.http), http_runner(limits, allow, own), &meters);

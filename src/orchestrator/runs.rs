@@ -143,7 +143,7 @@ impl Orchestrator {
     ) -> CancelSummary {
         let outbox = self.0.context.outbox.load_full();
         let take_back = || outbox.as_ref().map_or(0, |outbox| outbox.cancel(&is_cancelled));
-        // Before, so that none of them begins anew; and after, because one that has just failed waits again.
+        // Before, so that none of them starts again; and after, because one that has just failed waits again.
         let before = take_back();
         let mut cancelled = self.cancel(keys).await;
         cancelled.events += before + take_back();

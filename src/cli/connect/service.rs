@@ -154,7 +154,7 @@ impl UserServices {
         }
         let is_same = |(name, text): &(&str, String)| self.read(name).as_ref() == Some(text);
         if !wanted.iter().all(is_same) {
-            // Sockets of a service that runs cannot be opened anew.
+            // Sockets of a service that runs cannot be opened again.
             self.run(&["stop", SOCKET_UNIT, SERVICE_UNIT]).ok();
             for (name, text) in &wanted {
                 self.write(name, text)?;

@@ -199,7 +199,7 @@ fn agree(review: &TrustReview, found: &LocatedWorkspace, screen: &Screen) -> Cli
     Ok(if refused == 0 { Exit::Done } else { Exit::Failed })
 }
 
-/// How a hook that `new` wrote comes to be trusted.
+/// How a hook that `new` wrote gets trusted.
 pub(super) enum NewTrust {
     /// It is trusted, or needs no trust.
     Given,

@@ -8,13 +8,13 @@ settings! {
     /// Addresses on which the daemon listens.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub section ListenSettings {
-        /// Path of the event socket, a Unix socket. Clients send events to it and read status, hooks and runs. `null` means
-        /// `$XDG_RUNTIME_DIR/hookyard.sock`.
+        /// Path of the event socket, a Unix socket. Clients send events to it and read status, hooks and runs. `null`
+        /// means `$XDG_RUNTIME_DIR/hookyard.sock`.
         #[example = "/run/hookyard/hookyard.sock"]
         socket: Option<PathBuf> as Option<SocketPath> = None,
 
-        /// Path of the control socket, a Unix socket. Clients of it can also change workspaces, reload hook files, cancel
-        /// runs and stop the daemon. `null` means `hookyard-control.sock` beside the event socket.
+        /// Path of the control socket, a Unix socket. Clients of it can also change workspaces, reload hook files,
+        /// cancel runs and stop the daemon. `null` means `hookyard-control.sock` beside the event socket.
         #[example = "/run/hookyard/hookyard-control.sock"]
         control_socket: Option<PathBuf> as Option<SocketPath> = None,
 

@@ -53,7 +53,7 @@ impl ReadFiles {
 }
 
 impl InPlaceAgreement {
-    /// The agreement to a hook, if the hook is what was agreed to. The files are read anew, not as the inspector knows
+    /// The agreement to a hook, if the hook is what was agreed to. The files are read again, not as the inspector knows
     /// them.
     ///
     /// Returns what is different.

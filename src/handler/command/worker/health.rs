@@ -22,7 +22,7 @@ const MAX_RETRY: Duration = Duration::from_mins(5);
 /// So many failures in a row are no accident.
 const FAILING: u32 = 3;
 
-/// A worker that ran so long worked, so that its failure starts the count anew.
+/// A worker that ran so long worked, so that its failure restarts the count.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 
 /// The recent ends of a fleet's workers.

@@ -18,6 +18,9 @@ import sys
 
 LONGEST_ERROR = 500
 
+# As json.dumps, without the search for cycles, which would end in an error anyhow.
+_encode = json.JSONEncoder(check_circular=False).encode
+
 
 def serve(hook):
     """Serves all events as a worker, and one event otherwise."""
@@ -30,29 +33,29 @@ def serve(hook):
 def _serve_one(hook):
     output = hook(json.loads(sys.stdin.buffer.read()))
     if output:
-        print(json.dumps(output))
+        print(_encode(output))
 
 
 def _serve_all(hook):
     # Standard output carries the protocol, so print() writes to standard error.
     replies, sys.stdout = sys.stdout.buffer, sys.stderr
 
-    def send(message):
-        replies.write(json.dumps(message).encode() + b"\n")
+    def send(line):
+        replies.write(line.encode() + b"\n")
         replies.flush()
 
-    send({"hookyard": 1})
+    send('{"hookyard": 1}')
     for line in sys.stdin.buffer:
-        message = json.loads(line)
+        message = json.loads(line.decode())
         if "ping" in message:
-            send({"pong": 1})
+            send('{"pong": 1}')
         elif "envelope" in message:
-            send({"id": message["id"], **_answer(hook, message["envelope"])})
+            send(_answer(hook, message))
         # Ignores "cancel": events are served one at a time, so a cancelled one is answered by now.
 
 
-def _answer(hook, envelope):
+def _answer(hook, message):
     try:
-        return {"output": hook(envelope) or {}}
+        return _encode({"id": message["id"], "output": hook(message["envelope"]) or {}})
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"[:LONGEST_ERROR]}
+        return _encode({"id": message["id"], "error": f"{type(error).__name__}: {error}"[:LONGEST_ERROR]})

@@ -30,6 +30,37 @@ async fn the_example_hooks_answer_alike_in_every_mode() {
     }
 }
 
+/// Hooks of the SDKs that return what JSON has no form for if a command is odd, and the name of their process otherwise.
+const ODD: [(&str, &str); 2] = [
+    (
+        "python3",
+        "import os, sys\nsys.path.insert(0, '{sdks}/python')\nfrom hookyard_worker import serve\n\n\n\
+         def hook(envelope):\n    odd = envelope['tool_input']['command'] == 'odd'\n    \
+         return {'reason': {1}} if odd else {'decision': 'block', 'reason': str(os.getpid())}\n\n\nserve(hook)\n",
+    ),
+    (
+        "node",
+        "import { serve } from '{sdks}/javascript/hookyard-worker.mjs';\nconst loop = {};\nloop.loop = loop;\n\
+         serve(({ tool_input: { command } }) =>\n  \
+         command === 'odd' ? loop : { decision: 'block', reason: String(process.pid) });\n",
+    ),
+];
+
+#[tokio::test]
+async fn an_answer_that_json_has_no_form_for_fails_one_event_of_its_worker() {
+    let sdks = root().join("config/workers").display().to_string();
+    let installed: Vec<_> = examples().into_iter().map(|(program, _)| program).collect();
+    for (program, hook) in ODD.into_iter().filter(|(program, _)| installed.contains(program)) {
+        let fixture = Fixture::of(&format!("exec {program} ./hook.mjs"), "mode: worker").await;
+        fs::write(fixture.workspace.path().join("hook.mjs"), hook.replace("{sdks}", &sdks)).unwrap();
+        let worker = pid_of(&fixture.ask("fine").await);
+        let odd = fixture.ask("odd").await;
+        let (ended, error) = ended(&odd);
+        assert!(ended == Ended::Failed && error.contains("TypeError"), "{program}: {odd:?}");
+        assert_eq!(pid_of(&fixture.ask("fine").await), worker, "{program}: another worker");
+    }
+}
+
 /// The modes that every script of the SDKs runs in.
 const MODES: [&str; 3] = ["oneshot", "prespawn", "worker"];
 
@@ -45,9 +76,9 @@ fn pid_of(outcome: &Outcome) -> u32 {
 async fn spares_wait_for_their_event_and_serve_one() {
     let fixture = Fixture::of(WAITER, "mode: prespawn\n  spares: 2").await;
     let mut seen = vec![pid_of(&fixture.ask("fine").await)];
-    for daemon in 1..5 {
+    for served in 1..5 {
         // One for each event so far, and two that wait.
-        fixture.lines("started.txt", daemon + 2).await;
+        fixture.lines("started.txt", served + 2).await;
         let started = fs::read_to_string(fixture.workspace.path().join("started.txt")).unwrap();
         let pid = pid_of(&fixture.ask("fine").await);
         assert!(started.lines().any(|line| line == pid.to_string()), "{pid} was not there before its event");
@@ -79,10 +110,10 @@ async fn a_spare_of_a_changed_script_is_not_used() {
 async fn a_spare_that_did_not_wait_is_not_used() {
     let hook = r#"echo "{\"decision\":\"block\",\"reason\":\"$HOOKYARD_EVENT\"}"; echo $$ >> started.txt"#;
     let fixture = Fixture::of(hook, "mode: prespawn").await;
-    for daemon in 1..=8 {
+    for served in 1..=8 {
         assert_eq!(reason(&fixture.ask("fine").await), "before_tool_dispatch");
         // A spare for each of the first three events; none is started any more after those.
-        fixture.lines("started.txt", daemon + daemon.min(3)).await;
+        fixture.lines("started.txt", served + served.min(3)).await;
     }
     let started = fs::read_to_string(fixture.workspace.path().join("started.txt")).unwrap();
     assert_eq!(started.lines().count(), 8 + 3, "{started}");

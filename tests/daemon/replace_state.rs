@@ -1,6 +1,6 @@
 //! `serve --replace`: what is known of runs goes over to the daemon that takes over.
 
-use std::fs;
+use std::{fs, os::unix::net::UnixStream};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -74,6 +74,7 @@ fn a_halt_of_the_replaced_daemon_outlives_the_one_that_has_taken_over() {
     let mut successor = successor_of(&daemon);
     successor.signal(Signal::KILL);
     successor.wait();
+    wait_until("the replaced daemon does not listen", || UnixStream::connect(daemon.socket()).is_err());
     // The next one waits for the one that finishes its events.
     let next = successor.again().spawn();
     wait_until("it says so", || next.log().contains("another hookyard still finishes its events"));

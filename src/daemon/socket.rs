@@ -4,9 +4,12 @@
 
 use std::{
     fs, io,
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-        net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream},
+    os::{
+        fd::AsFd,
+        unix::{
+            fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+            net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream},
+        },
     },
     path::{Path, PathBuf},
     sync::Arc,
@@ -234,8 +237,7 @@ impl Socket {
             }
             () => {}
         }
-        // Again, for clients to see that it is this process which answers.
-        listen(&listener, BACKLOG).map_err(|error| system(error.into()))?;
+        listen_again(&listener).map_err(|error| system(error.into()))?;
         if !leads_to_this_process(path).map_err(|error| system(error.into()))? {
             return Err(detached("its file was replaced by another one"));
         }
@@ -254,6 +256,11 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Has clients see that it is this process which answers: they see the last that has listened.
+pub(super) fn listen_again(listener: impl AsFd) -> rustix::io::Result<()> {
+    listen(listener, BACKLOG)
 }
 
 /// Whether clients that connect to a path come to a socket on which this process was the last to listen. So does one whose

@@ -30,21 +30,56 @@ use crate::{
     },
 };
 
+/// A store of a later version, which a daemon has closed. The version is in the head of its file.
+fn later_store(directory: &Path) -> PathBuf {
+    let mut daemon = setting().settings("data: $DIR/data").serve();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    let mut store = fs::read(daemon.path().join("data/runs.db")).unwrap();
+    store[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    let later = directory.join("later");
+    fs::create_dir(&later).unwrap();
+    fs::write(later.join("runs.db"), store).unwrap();
+    fs::set_permissions(&later, PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(later.join("runs.db"), PermissionsExt::from_mode(0o600)).unwrap();
+    later
+}
+
 #[test]
-fn a_daemon_that_does_not_start_replaces_nothing() {
-    let daemon = setting().serve();
+fn a_daemon_that_does_not_start_says_why_and_replaces_nothing() {
+    let mut daemon = setting().settings("data: $DIR/data").serve();
     let pid = daemon.pid();
-    for broken in [
-        ["--set", "audit.to=/nowhere/at/all/audit.jsonl"],
-        ["--set", "listen.token_file=/nowhere"],
-        ["--tcp", "192.0.2.1:1"],
-    ] {
+    let here = daemon.path();
+    let readable = here.join("readable.token");
+    fs::write(&readable, "0123456789abcdef0123456789abcdef").unwrap();
+    fs::set_permissions(&readable, PermissionsExt::from_mode(0o644)).unwrap();
+    let token = format!("listen.token_file={}", readable.display());
+    let data = format!("data={}", later_store(&here).display());
+    let attempts = [
+        (["--set", "audit.to=/nowhere/at/all/audit.jsonl"], "/nowhere/at/all/audit.jsonl"),
+        (["--set", "listen.token_file=/nowhere"], "/nowhere"),
+        (["--set", &token], "readable.token"),
+        (["--tcp", "192.0.2.1:1"], "192.0.2.1:1"),
+        (["--set", "no_such_setting=1"], "no_such_setting"),
+        (["--set", &data], "has the format 99, and this hookyard knows"),
+    ];
+    for (number, (broken, why)) in attempts.into_iter().enumerate() {
+        let said = daemon.log().len();
         let mut successor = daemon.replace_with(&broken);
         assert_eq!(successor.wait().code(), Some(1), "{broken:?}");
+        let log = successor.log().split_off(said);
+        assert!(log.contains(why), "{broken:?}: {log}");
         assert_eq!(daemon.get("/v1/status")["pid"], pid, "{broken:?}");
         assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
+        // It has its store again.
+        assert_eq!(daemon.post("/v1/events", &event(&format!("h{number}"), "Halts"))["verdict"], "halt");
+        assert_eq!(daemon.get("/v1/status")["data"]["unsaved_halts"], 0, "{broken:?}");
         assert_eq!(daemon.send("GET", "/readyz", None).status, 200);
     }
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let daemon = daemon.again().serve();
+    assert_eq!(daemon.get("/v1/status")["data"]["restored"], 6);
     daemon.finish();
 }
 

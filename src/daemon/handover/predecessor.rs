@@ -28,7 +28,7 @@ use crate::{
         error::ApiError,
         handed_over::{ListenerOwner, ListenerRole},
         handover_slot::{AcceptPhase, HandoverListener},
-        server_identity,
+        server_identity, socket,
         state::DaemonState,
     },
     handler::command::Lineage,
@@ -72,9 +72,23 @@ pub(in crate::daemon) async fn offer(state: &Arc<DaemonState>, socket: &Path) ->
 /// Hands the listeners over. If the successor gives up, this daemon goes on.
 pub(super) async fn serve_successor(state: &Arc<DaemonState>, link: Link, pid: i32) {
     if let Err(error) = hand_over(state, link, pid).await {
+        listen_again(state);
         state.accept_gate.reopen();
         state.handover.abort();
         tracing::warn!(%error, "the daemon that was to take over has not done so; this one goes on");
+    }
+}
+
+/// Has clients see this process at its sockets. Since a successor listened there, they see that one, also when it is gone:
+/// no other could take over.
+fn listen_again(state: &DaemonState) {
+    let listened = state.handover.with_listeners(|listeners| {
+        let is_socket = |role| matches!(role, ListenerRole::Events | ListenerRole::Control);
+        let mut sockets = listeners.iter().filter(|listener| is_socket(listener.role));
+        sockets.try_for_each(|listener| socket::listen_again(&listener.descriptor))
+    });
+    if let Err(error) = listened {
+        tracing::error!(%error, "clients see another process at the sockets than the one that answers");
     }
 }
 

@@ -60,8 +60,8 @@
 // `daemon/admission.rs`              request id, authorisation, and a permit of its listener
 // `daemon/listener_share.rs`         what the clients of its listener may take
 // `daemon/auth.rs`                   whether the request may come in
-// `daemon/routes/mod.rs`             which route the path is
-// `daemon/routes/events.rs`          the handler of the route, from body to response
+// `daemon/routes/router.rs`          which route the path is
+// `daemon/routes/native_events.rs`   the handler of the route, from body to response
 // `daemon/request_body.rs`           reads the body within its limits of size and time
 // `orchestrator/dispatch.rs`         has the dialect read the event
 // `dialect/catalog.rs`               the dialect of the name
@@ -71,7 +71,7 @@
 // `model/json.rs`                    the strict check of the JSON
 // `model/trace.rs`                   the host's traceparent
 // `daemon/traces/tracer.rs`          gives the event a span, if traces are on
-// `daemon/workspace_locator.rs`     finds the workspace by `cwd`
+// `daemon/workspace_locator.rs`      finds the workspace by `cwd`
 // `orchestrator/dispatch.rs`         rejects, plans, admits
 // `run/directory.rs`                 whether the run is halted, and its record
 // `registry/snapshot.rs`             the plan for the event
@@ -89,7 +89,9 @@
 // `dialect/native_dialect.rs`        what the hook is told
 // `pool/mod.rs`                      the pool of the handler's kind
 // `pool/hook_limit.rs`               `max_concurrency` of the hook
-// `pool/workers.rs`                  queue, workers, and the reading of the reply
+// `pool/job_queue.rs`                the queue of the pool, and what is shed from it
+// `pool/places.rs`                   the places of the pool, some of them for interceptors only
+// `pool/workers.rs`                  the workers, and the reading of the reply
 // `handler/command/runner.rs`        the mode of the command, its environment
 // `handler/command/environment.rs`   the variables that it inherits
 // `handler/command/oneshot.rs`       one process for the event
@@ -113,7 +115,7 @@
 // `run/log.rs`                       writes the log lines
 // `orchestrator/dispatch.rs`         returns the outcome
 // `dialect/claude/response.rs`       writes it as Claude Code expects it
-// `daemon/routes/events.rs`          the response
+// `daemon/routes/native_response.rs` the response
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("hookyard watches processes through Linux's pidfd; other systems are not supported");

@@ -1,5 +1,5 @@
-//! Hooks as they are loaded, and the trait of the dialects they are written for: each refers to the other. The trait has
-//! no default methods, so that a forgotten one does not compile.
+//! Hooks as they are loaded, and the trait of the dialects they are written for: each refers to the other. What only some
+//! dialects have is a method with a default; a dialect without one of the others does not compile.
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 

@@ -115,8 +115,30 @@ pub(crate) struct LastGoodStore {
 #[derive(Debug)]
 struct WrittenRecords {
     count: AtomicUsize,
-    /// Takes new records and syncs them.
+    /// Takes records that have their names, and syncs them and the directory.
     syncing: Option<SyncSender<File>>,
+}
+
+impl WrittenRecords {
+    /// Has a record that has its name survive a power failure: soon, or at once without a thread for it.
+    fn sync(&self, record: File, directory: &Path) -> io::Result<()> {
+        let unsent = match &self.syncing {
+            Some(syncing) => syncing.send(record).err().map(|unsent| unsent.0),
+            None => Some(record),
+        };
+        let Some(record) = unsent else { return Ok(()) };
+        record.sync_data()?;
+        sync_names(directory)
+    }
+}
+
+/// When a record is synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SyncOrder {
+    /// Before it takes its name, and so the place of the former record.
+    BeforeName,
+    /// Afterwards. It must be new: it replaces none, and is damaged at worst.
+    Later,
 }
 
 impl LastGoodStore {
@@ -138,7 +160,8 @@ impl LastGoodStore {
                 count += 1;
             }
         }
-        let written = WrittenRecords { count: AtomicUsize::new(count), syncing: sync_in_background() };
+        let syncing = sync_in_background(&directory);
+        let written = WrittenRecords { count: AtomicUsize::new(count), syncing };
         Ok(Self { directory, written: Some(Arc::new(written)) })
     }
 
@@ -162,10 +185,10 @@ impl LastGoodStore {
             let Some(bytes) = read.map_err(|error| fault(error.why))? else { continue };
             let own = self.directory.join(name);
             let is_new = own.symlink_metadata().is_err();
-            replace(&own, &bytes, None).map_err(|error| fault(io_reason(&error)))?;
+            replace(&own, &bytes, SyncOrder::BeforeName).map_err(|error| fault(io_reason(&error)))?;
             written.count.fetch_add(usize::from(is_new), Ordering::Relaxed);
         }
-        Ok(())
+        sync_names(&self.directory).map_err(|error| fault(io_reason(&error)))
     }
 
     /// Whether the records could be kept in a data directory, as far as it is there.
@@ -221,8 +244,11 @@ impl LastGoodStore {
         if bytes.len() as u64 > LARGEST_RECORD {
             return Err(format!("the record would be larger than {LARGEST_RECORD} bytes"));
         }
-        let syncing = written.syncing.as_ref().filter(|_| is_new);
-        replace(&path, &bytes, syncing).map_err(|error| io_reason(&error))?;
+        let can_wait = is_new && written.syncing.is_some();
+        let order = if can_wait { SyncOrder::Later } else { SyncOrder::BeforeName };
+        let replaced = replace(&path, &bytes, order);
+        let synced = replaced.and_then(|record| written.sync(record, &self.directory));
+        synced.map_err(|error| io_reason(&error))?;
         if is_new {
             written.count.fetch_add(1, Ordering::Relaxed);
         }
@@ -248,22 +274,32 @@ fn remove_old(unfinished: &Path) {
     }
 }
 
-/// Syncs files in a thread of its own, so that a start with many workspaces need not wait for as many syncs. Nothing, if
-/// there can be no thread.
+/// Syncs records and their directory in a thread of its own, so that a start with many workspaces need not wait for as many
+/// syncs. Nothing, if there can be no thread.
 #[cfg(feature = "store")]
-fn sync_in_background() -> Option<SyncSender<File>> {
-    let (syncing, files) = sync_channel::<File>(MOST_UNSYNCED);
+fn sync_in_background(directory: &Path) -> Option<SyncSender<File>> {
+    let (syncing, records) = sync_channel::<File>(MOST_UNSYNCED);
+    let directory = directory.to_owned();
     let sync = move || {
-        for error in files.iter().filter_map(|file| file.sync_data().err()) {
-            tracing::error!(%error, "a record of last good rules may not survive a power failure");
+        while let Ok(first) = records.recv() {
+            let synced =
+                records.try_iter().fold(first.sync_data(), |synced, next| synced.and(next.sync_data()));
+            // Without their names, records that are on disk are not found.
+            if let Err(error) = synced.and(sync_names(&directory)) {
+                tracing::error!(%error, "a record of last good rules may not survive a power failure");
+            }
         }
     };
     thread::Builder::new().name("last-good".to_owned()).spawn(sync).ok().map(|_| syncing)
 }
 
-/// Writes a file under another name, which it takes once all of it is on disk. A new one takes it before: it replaces none,
-/// and is damaged at worst.
-fn replace(path: &Path, bytes: &[u8], syncing: Option<&SyncSender<File>>) -> io::Result<()> {
+/// Syncs the names in a directory.
+fn sync_names(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Writes a file under another name, and gives it its own. Returns the file.
+fn replace(path: &Path, bytes: &[u8], order: SyncOrder) -> io::Result<File> {
     /// Tells the files apart that threads write for the same workspace.
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -272,13 +308,11 @@ fn replace(path: &Path, bytes: &[u8], syncing: Option<&SyncSender<File>>) -> io:
     let write = || {
         let mut file = File::from(open(&unfinished, flags, Mode::RUSR | Mode::WUSR)?);
         file.write_all(bytes)?;
-        if let Some(syncing) = syncing {
-            fs::rename(&unfinished, path)?;
-            return syncing.send(file).or_else(|unsent| unsent.0.sync_data());
+        if order == SyncOrder::BeforeName {
+            file.sync_data()?;
         }
-        file.sync_data()?;
-        // Where the machine fails before the directory is on disk, the former record is there.
-        fs::rename(&unfinished, path)
+        fs::rename(&unfinished, path)?;
+        Ok(file)
     };
     write().inspect_err(|_| drop(fs::remove_file(&unfinished)))
 }

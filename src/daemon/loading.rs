@@ -106,3 +106,37 @@ impl StoppableStart {
         self.stop.cancelled().await;
     }
 }
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+
+    use super::*;
+
+    #[test]
+    fn a_start_goes_on_after_the_first_request_to_stop_and_never_after_the_second() {
+        let start = StoppableStart::default();
+        start.listens();
+        assert!(start.stop(), "hosts wait for their answers");
+        assert!(start.is_stopped());
+        assert!(!start.stop() && !start.stop());
+    }
+
+    #[test]
+    fn a_start_that_no_host_waits_for_ends_at_the_first_request_to_stop() {
+        assert!(!StoppableStart::default().stop(), "nobody can connect yet");
+
+        let running = |process: Pid| pidfd_open(process, PidfdFlags::empty()).unwrap();
+        let replacing = StoppableStart::default();
+        replacing.listens();
+        replacing.replaces(running(getpid()));
+        assert!(!replacing.stop(), "the daemon that it replaces answers");
+
+        let begun = StoppableStart::default();
+        begun.listens();
+        begun.replaces(running(getpid()));
+        begun.accepts();
+        assert!(begun.stop(), "its hosts wait for it alone");
+        assert!(!begun.stop());
+    }
+}

@@ -731,6 +731,27 @@ mod tests {
     }
 
     #[test]
+    fn every_transaction_is_synced_however_the_database_was_opened() {
+        let (new, killed) = (directory(), directory());
+        let (database, _) = history(&killed);
+        let (whole, log) = (fs::read(file(&killed)).unwrap(), fs::read(log_file(&killed)).unwrap());
+        drop(database);
+        let left = directory_with(&[("runs.db", &whole), ("runs.db-wal", &log)]);
+        let cases =
+            [("new", new), ("closed", killed), ("killed", left), ("of version 1", of_first_version())];
+        for (what, directory) in cases {
+            let (mut database, _) = Database::open(directory.path()).unwrap();
+            database.write(&save("a", halted("spent"))).unwrap();
+            let level: i64 =
+                database.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+            let journal: String =
+                database.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+            // 2 is FULL: the log is synced before a transaction counts as committed.
+            assert_eq!((level, &*journal), (2, "wal"), "{what}");
+        }
+    }
+
+    #[test]
     fn one_opens_it_at_a_time() {
         let shared = directory();
         let (first, _) = Database::open(shared.path()).unwrap();

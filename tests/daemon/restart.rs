@@ -28,7 +28,7 @@ fn claude_settings() -> String {
         .to_string()
 }
 
-fn setup() -> DaemonSetup {
+pub(crate) fn setup() -> DaemonSetup {
     DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .file("shop/.openharness/hooks/budget.yaml", BUDGET)
@@ -40,19 +40,19 @@ fn event(run: &str, tool: &str) -> Value {
             "tool_name": tool, "tool_input": {} })
 }
 
-fn verdict(daemon: &Daemon, run: &str, tool: &str) -> Value {
+pub(crate) fn verdict(daemon: &Daemon, run: &str, tool: &str) -> Value {
     daemon.post("/v1/events", &event(run, tool))["verdict"].clone()
 }
 
 /// Kills the daemon at once, and starts another in its place.
-fn killed_and_started(mut daemon: Daemon) -> Daemon {
+pub(crate) fn killed_and_started(mut daemon: Daemon) -> Daemon {
     daemon.signal(Signal::KILL);
     daemon.wait();
     daemon.again().serve()
 }
 
 /// Waits until everything is on disk.
-fn saved(daemon: &Daemon) {
+pub(crate) fn saved(daemon: &Daemon) {
     wait_until("the state of runs is on disk", || daemon.get("/v1/status")["data"]["unsaved"] == 0);
 }
 
@@ -181,7 +181,7 @@ fn without_data_a_restart_forgets() {
 }
 
 /// Starts a daemon that cannot, and returns its log.
-fn refused(setup: DaemonSetup) -> String {
+pub(crate) fn refused(setup: DaemonSetup) -> String {
     let mut daemon = setup.spawn();
     assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.log());
     daemon.log()

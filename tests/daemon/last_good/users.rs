@@ -3,6 +3,7 @@
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::*;
+use crate::nobody;
 
 /// Makes a file below a directory unreachable.
 type Spoil = fn(&Path);
@@ -72,21 +73,7 @@ fn the_guard_of_a_user_stays_when_its_file_cannot_be_reached() {
 #[test]
 fn the_guard_of_a_user_stays_when_its_directory_may_not_be_read() {
     const NAME: &str = "last_good::users::the_guard_of_a_user_stays_when_its_directory_may_not_be_read";
-    if geteuid().is_root() {
-        let as_nobody = |program: &str, arguments: &[&str]| {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid", "65534", "--clear-groups", "--", program]).args(arguments).output()
-        };
-        let test = std::env::current_exe().unwrap();
-        let [test, program] = [test.to_str().unwrap(), env!("CARGO_BIN_EXE_hookyard")];
-        let can_run = |path: &str| as_nobody("test", &["-x", path]).is_ok_and(|done| done.status.success());
-        if !can_run(test) || !can_run(program) {
-            println!("skipped: no other user can run it here");
-            return;
-        }
-        let done = as_nobody(test, &["--exact", NAME]).unwrap();
-        let shown = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success() && shown.contains("1 passed"), "{done:?}");
+    if nobody::has_run(NAME) {
         return;
     }
     for directory in ["home/.claude", "home"] {

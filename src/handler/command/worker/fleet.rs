@@ -218,9 +218,13 @@ impl Fleet {
             if let Some(answer) = handle.ask(event, deadline, permit, cancel).await {
                 return ServeResult::Concluded(answer.map(raw_reply));
             }
-            // The worker retired before it read the event. Trying the next one is better than a process for each
-            // event of that moment, which would keep the machine from starting the next worker.
+            // The worker retired unread. A process for each such event would keep the next worker from starting.
         }
+        self.unserved()
+    }
+
+    /// The result of an event that no worker has read.
+    fn unserved(&self) -> ServeResult {
         let why = self.unavailable_reason();
         if self.speaks_protocol() {
             let message = why.unwrap_or_else(|| "no worker took the event".to_owned());
@@ -447,6 +451,65 @@ mod tests {
         let fleet = fleet(script, Duration::from_millis(20), Duration::from_millis(20));
         outlive(&fleet).await;
         assert!(!fleet.state.health.lock().may_start() && !fleet.state.health.lock().has_no_hello());
+    }
+
+    /// A fleet of a shell script, with the usual times.
+    fn usual_fleet(script: &str) -> Fleet {
+        let usual = WorkerTimeouts::default();
+        fleet(script, usual.ping, usual.pong)
+    }
+
+    /// Whether a worker takes an event that may take a minute.
+    async fn takes_an_event(fleet: &Fleet) -> bool {
+        let minute = Duration::from_mins(1);
+        fleet.acquire(minute, Instant::now() + minute).await.unwrap().is_some()
+    }
+
+    #[tokio::test]
+    async fn a_program_without_a_hello_is_started_again_in_the_background_and_serves_once_it_says_hello() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().display();
+        let fleet = usual_fleet(&format!(
+            r#"echo >> {place}/starts; [ -e {place}/go ] || exit; echo '{{"hookyard":1}}'; cat > {place}/in"#
+        ));
+        let starts = || std::fs::read(directory.path().join("starts")).unwrap_or_default().len();
+        assert!(!takes_an_event(&fleet).await);
+        assert!(!takes_an_event(&fleet).await && starts() == 1, "each event gets a process meanwhile");
+        std::fs::write(directory.path().join("go"), "").unwrap();
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(6)).await;
+        tokio::time::resume();
+        assert!(!takes_an_event(&fleet).await, "no event waits for the hello");
+        let minute = Duration::from_mins(1);
+        let serves = async {
+            while fleet.state.health.lock().has_no_hello() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(minute, serves).await.expect("a hello");
+        assert!(takes_an_event(&fleet).await && starts() == 2);
+        fleet.stop();
+    }
+
+    #[tokio::test]
+    async fn a_program_that_has_spoken_the_protocol_is_never_left_to_a_process_of_its_own() {
+        let fleet = usual_fleet("exit");
+        assert!(matches!(fleet.unserved(), ServeResult::NoWorker(_)), "it may be no worker");
+        fleet.note_protocol();
+        let refused = |served| {
+            let ServeResult::Concluded(Err(failure)) = served else { panic!("{served:?}") };
+            (failure.ended, failure.message)
+        };
+        assert_eq!(refused(fleet.unserved()), (Ended::Failed, "no worker took the event".to_owned()));
+        // It says no hello any more: its events wait, and fail if none comes.
+        let until = Instant::now() + Duration::from_millis(50);
+        let waited = fleet.acquire(Duration::from_millis(50), until).await;
+        assert_eq!(waited.err().map(|failure| failure.ended), Some(Ended::TimedOut));
+        assert!(!fleet.state.health.lock().has_no_hello());
+        fleet.stop();
+        assert!(matches!(fleet.acquire(Duration::MAX, Instant::now()).await, Ok(None)));
+        let (ended, message) = refused(fleet.unserved());
+        assert_eq!((ended, &*message), (Ended::Failed, "no worker: hookyard is stopping"));
     }
 
     #[tokio::test]

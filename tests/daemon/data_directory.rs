@@ -1,0 +1,94 @@
+//! A store that another user owns, that may not be written, or that is in the place of another one.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    path::Path,
+};
+
+use rustix::process::{Signal, geteuid};
+
+use crate::{
+    nobody,
+    restart::{killed_and_started, refused, saved, setup, verdict},
+    support::daemon::{Daemon, DaemonSetup},
+};
+
+/// A daemon with a halted run.
+fn halted(run: &str) -> Daemon {
+    let daemon = setup().settings("data: $DIR/data").serve();
+    assert_eq!(verdict(&daemon, run, "Halt"), "halt");
+    daemon
+}
+
+/// Ends a daemon and starts another one in its place, whose settings are the same.
+fn ended(mut daemon: Daemon, signal: Signal, change: impl FnOnce(&Path)) -> DaemonSetup {
+    daemon.signal(signal);
+    daemon.wait();
+    change(&daemon.path().join("data"));
+    daemon.again()
+}
+
+#[test]
+fn data_of_another_user_keep_the_daemon_from_starting() {
+    if !geteuid().is_root() {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    for name in [".", "runs.db", "runs.db-wal"] {
+        let setup =
+            ended(halted("r"), Signal::KILL, |data| chown(data.join(name), Some(12_345), None).unwrap());
+        let log = refused(setup);
+        assert!(log.contains("it belongs to another user"), "{name}: {log}");
+    }
+}
+
+/// Root may write everything, so for root another user runs this test.
+#[test]
+fn data_that_may_not_be_written_keep_the_daemon_from_starting() {
+    if nobody::has_run("data_directory::data_that_may_not_be_written_keep_the_daemon_from_starting") {
+        return;
+    }
+    for (signal, name, mode, usual) in [
+        (Signal::TERM, "runs.db", 0o400, 0o600),
+        (Signal::TERM, ".", 0o500, 0o700),
+        (Signal::KILL, "runs.db", 0o400, 0o600),
+        (Signal::KILL, "runs.db-wal", 0o400, 0o600),
+    ] {
+        let set_mode = |data: &Path, mode| {
+            fs::set_permissions(data.join(name), PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let mut daemon = ended(halted("r"), signal, |data| set_mode(data, mode)).spawn();
+        assert_eq!(daemon.wait().code(), Some(1), "{signal:?} {name}: {}", daemon.log());
+        let log = daemon.log();
+        for part in ["the state of runs cannot be kept in", "check its permissions"] {
+            assert!(log.contains(part), "{signal:?} {name}: {log}");
+        }
+        set_mode(&daemon.path().join("data"), usual);
+        let daemon = daemon.again().serve();
+        assert_eq!(verdict(&daemon, "r", "Bash"), "halt", "{signal:?} {name}");
+        daemon.finish();
+    }
+}
+
+#[test]
+fn the_file_of_another_store_in_the_place_of_one_in_use_is_not_written() {
+    let (first, second) = (halted("first"), halted("second"));
+    saved(&second);
+    let other = ended(second, Signal::TERM, |_| {});
+    let (file, away) = (first.path().join("data/runs.db"), first.path().join("away.db"));
+    fs::rename(&file, &away).unwrap();
+    fs::copy(other.path().join("data/runs.db"), &file).unwrap();
+    let before = fs::read(&file).unwrap();
+    assert_eq!(verdict(&first, "later", "Halt"), "halt");
+    let data = first.get("/v1/status")["data"].clone();
+    assert!(data["error"].as_str().unwrap().contains("moved away or replaced"), "{data}");
+    assert_eq!(fs::read(&file).unwrap(), before);
+    fs::rename(&away, &file).unwrap();
+    saved(&first);
+    let first = killed_and_started(first);
+    for run in ["first", "later"] {
+        assert_eq!(verdict(&first, run, "Bash"), "halt", "{run}");
+    }
+    first.finish();
+}

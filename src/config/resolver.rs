@@ -48,6 +48,8 @@ pub(super) struct ReferenceResolver<'a> {
     /// The only variables and secrets that are looked up, if not all are.
     permitted: Option<BTreeSet<SecretReference>>,
     examined: RefCell<ExaminedFiles>,
+    /// The programs that were looked up in the `PATH`: many hooks name the same shell.
+    programs: RefCell<BTreeMap<String, ResolvedPath>>,
 }
 
 /// The files that hooks refer to.
@@ -70,7 +72,8 @@ impl<'a> ReferenceResolver<'a> {
         models: &'a ModelCatalog<'a>,
     ) -> Self {
         let path = split_paths(environment("PATH").as_deref().unwrap_or(USUAL_PATH)).collect();
-        Self { workspace, environment, secrets, models, path, permitted: None, examined: RefCell::default() }
+        let (examined, programs) = (RefCell::default(), RefCell::default());
+        Self { workspace, environment, secrets, models, path, permitted: None, examined, programs }
             .without_programs_of(&[workspace.root().to_owned()])
     }
 
@@ -191,7 +194,8 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             return ResolvedPath::Refused("the program's name is empty".to_owned());
         }
         if !name.contains('/') {
-            return self.in_path(name);
+            let mut known = self.programs.borrow_mut();
+            return known.entry(name.to_owned()).or_insert_with(|| self.in_path(name)).clone();
         }
         let path = if name.starts_with('/') {
             PathBuf::from(name)

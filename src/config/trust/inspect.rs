@@ -14,7 +14,7 @@ use super::{
     super::files::DefinitionFiles,
     coverage::{self, Coverage},
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
-    scripts::{ScriptCaller, ScriptFollower, first_line, script_text, word_path},
+    scripts::{ScriptCaller, ScriptFollower, script_text, word_path},
     shell_words::{WordLookup, WordPath, quoted, shell_line},
     tree::{RunPlace, TreeReader},
 };
@@ -48,11 +48,14 @@ pub(super) struct Inspector<'a> {
     pub(super) definitions: &'a DefinitionFiles,
     pub(super) trees: TreeReader<'a>,
     settings: RefCell<HashMap<PathBuf, Option<Arc<Value>>>>,
+    /// Where words of commands lead, by the directory they are read in.
+    words: RefCell<HashMap<(PathBuf, String), WordPath>>,
 }
 
 impl<'a> Inspector<'a> {
     pub(super) fn new(workspace: &'a Workspace, definitions: &'a DefinitionFiles) -> Self {
-        Self { workspace, definitions, trees: TreeReader::new(&workspace.root), settings: RefCell::default() }
+        let trees = TreeReader::new(&workspace.root);
+        Self { workspace, definitions, trees, settings: RefCell::default(), words: RefCell::default() }
     }
 
     /// What a person would agree to about a hook.
@@ -310,7 +313,9 @@ fn redirect_line(
 
 impl WordLookup for Inspector<'_> {
     fn path(&self, directory: &Path, text: &str) -> WordPath {
-        word_path(&self.workspace.root, directory, text)
+        let place = (directory.to_owned(), text.to_owned());
+        let look_up = || word_path(&self.workspace.root, directory, text);
+        self.words.borrow_mut().entry(place).or_insert_with(look_up).clone()
     }
 
     fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf> {
@@ -320,8 +325,8 @@ impl WordLookup for Inspector<'_> {
         }
     }
 
-    fn first_line(&self, file: &Path) -> Option<String> {
-        first_line(&self.trees, file)
+    fn first_line(&self, file: &Path) -> Option<Arc<str>> {
+        self.trees.first_line(file)
     }
 
     fn text(&self, file: &Path) -> Option<String> {

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Read,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -16,9 +15,6 @@ use super::{
 
 /// The largest script whose text is searched for what it imports, in bytes.
 const LARGEST_SCRIPT: u64 = 1 << 20;
-
-/// How much of the first line of a file is read, in bytes.
-const LONGEST_LINE: u64 = 4096;
 
 /// How many files beside a script are followed.
 const MOST_FOLLOWED: usize = 256;
@@ -281,7 +277,7 @@ fn may_import(script: &Path) -> bool {
 /// Whether a script says by its name or its first line that Python runs it.
 fn is_python(trees: &TreeReader<'_>, script: &Path) -> bool {
     script.extension().is_some_and(|end| end == "py")
-        || first_line(trees, script).is_some_and(|line| line.starts_with("#!") && line.contains("python"))
+        || trees.first_line(script).is_some_and(|line| line.starts_with("#!") && line.contains("python"))
 }
 
 /// The texts of a script that could name files, also after a directory that is known only when it runs:
@@ -297,14 +293,6 @@ fn names_in(text: &str) -> BTreeSet<&str> {
 /// Whether a directory is one that scripts import by its name.
 fn is_module(path: &Path) -> bool {
     path.is_dir() && ["__init__.py", "index.js", "package.json"].iter().any(|file| path.join(file).is_file())
-}
-
-/// The first line of a file, as far as a kernel may read it. What is not UTF-8 in it is replaced.
-pub(super) fn first_line(trees: &TreeReader<'_>, path: &Path) -> Option<String> {
-    let file = trees.open(path).ok()?;
-    let mut start = Vec::new();
-    file.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
-    start.split(|byte| *byte == b'\n').next().map(|line| String::from_utf8_lossy(line).into_owned())
 }
 
 /// The text of a script that is not too large.

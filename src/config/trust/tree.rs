@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     fs::{File, FileType, Metadata},
-    io,
+    io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
@@ -27,6 +27,9 @@ const MOST_FILES: usize = 4096;
 
 /// The largest file of a tree, in bytes.
 const LARGEST_FILE: u64 = 16 << 20;
+
+/// How much of the first line of a file is read, in bytes.
+const LONGEST_LINE: u64 = 4096;
 
 /// How deep directories may nest.
 const DEEPEST: usize = 32;
@@ -96,6 +99,9 @@ pub(super) struct TreeReader<'a> {
     root: &'a Path,
     files: WorkspaceFiles,
     directories: RefCell<HashMap<(PathBuf, RunPlace), FilesOrWhy>>,
+    /// The files that were asked for, once each: hooks share them.
+    known: RefCell<HashMap<PathBuf, Result<TreeFile, String>>>,
+    first_lines: RefCell<HashMap<PathBuf, Option<Arc<str>>>>,
     /// The files that were read.
     read: RefCell<BTreeSet<PathBuf>>,
     /// They, and the directories that were searched, as they were before.
@@ -108,6 +114,8 @@ impl<'a> TreeReader<'a> {
             root,
             files: WorkspaceFiles::open(root).unwrap_or_else(|_| WorkspaceFiles::none(root)),
             directories: RefCell::default(),
+            known: RefCell::default(),
+            first_lines: RefCell::default(),
             read: RefCell::default(),
             versions: RefCell::default(),
         }
@@ -141,8 +149,17 @@ impl<'a> TreeReader<'a> {
         self.files.file(path, LastLink::Followed)
     }
 
-    /// One file of the workspace.
+    /// One file of the workspace, as it was when it was first asked for.
     pub(super) fn file(&self, path: &Path) -> Result<TreeFile, String> {
+        if let Some(known) = self.known.borrow().get(path) {
+            return known.clone();
+        }
+        let file = self.read_file(path);
+        self.known.borrow_mut().insert(path.to_owned(), file.clone());
+        file
+    }
+
+    fn read_file(&self, path: &Path) -> Result<TreeFile, String> {
         let shown = self.relative(path)?;
         let file = self.open(path).map_err(|why| format!("`{shown}` {why}"))?;
         let metadata = file.metadata().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
@@ -150,6 +167,22 @@ impl<'a> TreeReader<'a> {
         self.versions.borrow_mut().entry(path.to_owned()).or_insert_with(|| FileVersion::of(&metadata));
         let sha256 = digest_of(&metadata, || Ok(file)).map_err(|why| format!("`{shown}` {why}"))?;
         Ok(TreeFile { path: shown, executable: metadata.mode() & 0o111 != 0, sha256: sha256.to_string() })
+    }
+
+    /// The first line of a file, as far as a kernel may read it. What is not UTF-8 in it is replaced.
+    pub(super) fn first_line(&self, path: &Path) -> Option<Arc<str>> {
+        if let Some(known) = self.first_lines.borrow().get(path) {
+            return known.clone();
+        }
+        let line = self.read_first_line(path);
+        self.first_lines.borrow_mut().insert(path.to_owned(), line.clone());
+        line
+    }
+
+    fn read_first_line(&self, path: &Path) -> Option<Arc<str>> {
+        let mut start = Vec::new();
+        self.open(path).ok()?.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
+        start.split(|byte| *byte == b'\n').next().map(|line| String::from_utf8_lossy(line).into())
     }
 
     /// The files below a directory of the workspace that hooks run or read, without what hooks write.

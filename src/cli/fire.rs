@@ -17,7 +17,7 @@ use super::{
 use crate::{
     DispatchError, Orchestrator, dialect,
     handler::command::is_inside_hook,
-    model::{DialectName, Event, EventError, EventKind, Note, Outcome, PartialEvent, WorkspaceId},
+    model::{DialectName, Event, EventError, EventKind, Note, Outcome, PartialEvent, Redactor, WorkspaceId},
     run::next_decision_id,
 };
 
@@ -108,7 +108,7 @@ impl FireCommand {
             Err(exit) => return Ok(session.abort(exit, "before there was an outcome", screen).await),
         };
         // The answer comes first: background hooks may still run.
-        let result = self.print_result(&input, fired, screen);
+        let result = self.print_result(&input, fired, &session.redactor, screen);
         match session.stop(screen).await {
             Ok(()) => result,
             Err(exit) => Ok(exit),
@@ -133,9 +133,15 @@ impl FireCommand {
         }
     }
 
-    fn print_result(&self, input: &EventInput, fired: FireResult, screen: &Screen) -> CliResult {
+    fn print_result(
+        &self,
+        input: &EventInput,
+        fired: FireResult,
+        redactor: &Redactor,
+        screen: &Screen,
+    ) -> CliResult {
         match fired {
-            FireResult::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
+            FireResult::Answered(event, outcome) => self.answer(Some(&event), &outcome, redactor, screen),
             // A host takes the dialect's exit code for the answer; any other would let the event pass.
             FireResult::Invalid(error, block) if self.native => {
                 let event = dialect::read_partial(self.event.dialect.dialect, &input.bytes);
@@ -146,8 +152,10 @@ impl FireCommand {
             }
             FireResult::Invalid(error, block) => {
                 input.report_error(&error, self.event.dialect.dialect, screen);
-                block
-                    .map_or(Ok(Exit::Failed), |block| self.answer(None, &block, screen).map(|_| Exit::Failed))
+                if let Some(block) = block {
+                    self.answer(None, &block, redactor, screen)?;
+                }
+                Ok(Exit::Failed)
             }
             FireResult::NoOutcome(_, error, _) => {
                 let what = format!("the event got no outcome: {}", escape::line(&error.to_string()));
@@ -176,7 +184,14 @@ impl FireCommand {
         screen.print_response(&dialect::unasked_response(self.event.dialect.dialect, event, &outcome))
     }
 
-    fn answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> CliResult {
+    /// Prints an outcome: for a host as the host gets it, for people without secrets.
+    fn answer(
+        &self,
+        event: Option<&Event>,
+        outcome: &Outcome,
+        redactor: &Redactor,
+        screen: &Screen,
+    ) -> CliResult {
         if let (true, Some(event)) = (self.native, event) {
             let response = dialect::named(self.event.dialect.dialect).write_response(event, outcome);
             return screen.print_response(&response);
@@ -184,7 +199,8 @@ impl FireCommand {
         if self.output.json || !screen.out.is_terminal {
             screen.print_json(outcome)?;
         } else {
-            screen.print(&outcome_view::render(event, outcome, screen.out.paint, screen.table_width()))?;
+            let shown = redactor.outcome(outcome);
+            screen.print(&outcome_view::render(event, &shown, screen.out.paint, screen.table_width()))?;
         }
         Ok(Exit::Done)
     }

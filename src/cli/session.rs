@@ -11,7 +11,11 @@ use super::{
     screen::Screen,
     workspace::LocatedWorkspace,
 };
-use crate::{LoadReport, Orchestrator, config::LoadOptions, model::WorkspaceId};
+use crate::{
+    LoadReport, Orchestrator,
+    config::LoadOptions,
+    model::{Redactor, WorkspaceId},
+};
 
 /// How long hooks may take to end after a signal. Their processes are asked to end at once.
 pub(super) const ABORT_GRACE: Duration = Duration::from_secs(3);
@@ -22,6 +26,8 @@ pub(super) struct CommandSession {
     pub(super) orchestrator: Orchestrator,
     pub(super) workspace: WorkspaceId,
     pub(super) report: LoadReport,
+    /// Removes the secrets of the hooks from what people see.
+    pub(super) redactor: Redactor,
     signals: StopSignals,
     deadline: Duration,
 }
@@ -38,8 +44,11 @@ impl CommandSession {
         let orchestrator = builder.start().await.map_err(|error| start_error(&error))?;
         let loaded = orchestrator.load_reports().into_iter().next();
         let (workspace, report) = loaded.ok_or_else(|| start_error(&"the workspace was not loaded"))?;
+        let snapshot = orchestrator.snapshot(Some(&workspace));
+        let redactor = snapshot.map(|snapshot| snapshot.redactor().clone()).unwrap_or_default();
         let signals = StopSignals::listen().map_err(|error| start_error(&error))?;
-        Ok(Self { orchestrator, workspace, report, signals, deadline: found.settings.shutdown_deadline })
+        let deadline = found.settings.shutdown_deadline;
+        Ok(Self { orchestrator, workspace, report, redactor, signals, deadline })
     }
 
     /// Waits for some work, or for a signal.

@@ -1,5 +1,5 @@
-//! Redaction: removes secrets from the output of hooks before it is used. Patches are not redacted: they are data for
-//! the host and may hold a secret on purpose.
+//! Redaction: removes secrets from the output of hooks before it is used. Patches are not redacted for the host: they are
+//! its data, and may hold a secret on purpose. They are before a person or the audit sees them.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -9,6 +9,8 @@ use super::{
     Failure, Handler, HookDecision, Json, JsonError, ModelAccess, Patch, RawReply, Reply, Secret, SecretText,
     secret::HIDDEN,
 };
+#[cfg(feature = "cli")]
+use super::{Outcome, Targets};
 
 /// The shortest secret that is removed, in bytes. Shorter ones occur in ordinary texts by chance, and a text full of
 /// gaps would reveal them.
@@ -119,13 +121,26 @@ impl Redactor {
         }
     }
 
+    /// An outcome for people: without secrets also in what hooks changed.
+    #[cfg(feature = "cli")]
+    pub(crate) fn outcome<'o>(&self, outcome: &'o Outcome) -> Cow<'o, Outcome> {
+        if self.forms.is_none() || outcome.patched.is_empty() {
+            return Cow::Borrowed(outcome);
+        }
+        let mut shown = Outcome { patched: Targets::default(), ..outcome.clone() };
+        for (target, json) in outcome.patched.iter() {
+            self.json(json).into_iter().for_each(|json| shown.patched.set(target, json));
+        }
+        Cow::Owned(shown)
+    }
+
     /// A JSON value without secrets in its strings, however they are escaped, its keys and its numbers. A value
     /// without secrets is unchanged; one that would have duplicate keys is hidden as a whole.
     ///
     /// Returns an error if the result is no JSON, which cannot happen.
     #[cfg_attr(
-        not(any(feature = "daemon", test)),
-        expect(dead_code, reason = "only the daemon's audit has any")
+        not(any(feature = "daemon", feature = "cli", test)),
+        expect(dead_code, reason = "only the audit and the command line have any")
     )]
     pub(crate) fn json(&self, json: &Json) -> Result<Json, JsonError> {
         if self.forms.is_none() {

@@ -12,4 +12,5 @@ mod logs;
 mod metrics;
 mod otel;
 mod prometheus;
+mod secrets;
 mod top;

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     Orchestrator,
     model::{
-        DecisionId, Event, EventId, EventKind, IdError, Outcome, RunId, SessionId, Targets, ToolCallId,
-        WorkspaceId,
+        DecisionId, Event, EventId, EventKind, IdError, Outcome, Redactor, RunId, SessionId, Targets,
+        ToolCallId, WorkspaceId,
     },
 };
 
@@ -34,7 +34,7 @@ pub(super) struct PlayedEvent {
     pub(super) took: Duration,
     /// Whether it was answered by its own hooks.
     pub(super) origin: AnswerOrigin,
-    /// The outcome, or why there is none.
+    /// The outcome as people may see it, or why there is none.
     pub(super) result: Result<Outcome, String>,
 }
 
@@ -68,6 +68,7 @@ impl PlayedEvent {
 pub(super) struct ReplayPlayer {
     orchestrator: Orchestrator,
     workspace: WorkspaceId,
+    redactor: Redactor,
     sessions: u32,
     concurrency: usize,
 }
@@ -77,6 +78,7 @@ impl ReplayPlayer {
         Self {
             orchestrator: session.orchestrator.clone(),
             workspace: session.workspace.clone(),
+            redactor: session.redactor.clone(),
             sessions,
             concurrency,
         }
@@ -109,7 +111,9 @@ impl ReplayPlayer {
         let start = Instant::now();
         let result = match copied {
             Ok(event) => {
-                self.orchestrator.dispatch_in(&self.workspace, event).await.map_err(|e| e.to_string())
+                let dispatched = self.orchestrator.dispatch_in(&self.workspace, event).await;
+                let shown = dispatched.map(|outcome| self.redactor.outcome(&outcome).into_owned());
+                shown.map_err(|error| error.to_string())
             }
             Err(error) => Err(format!("an id with its suffix {error}")),
         };

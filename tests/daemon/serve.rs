@@ -119,14 +119,14 @@ fn a_check_beside_a_running_daemon_names_it_and_takes_nothing_from_it() {
 #[test]
 fn a_daemon_without_workspaces_says_how_to_add_one() {
     let empty = DaemonSetup::new().serve();
-    wait_until("it listens", || empty.log().contains("listening on "));
-    assert!(empty.log().contains("`--workspace DIR`"), "{}", empty.log());
+    wait_until("it says how", || empty.log().contains("`--workspace DIR`"));
     empty.finish();
     for settings in ["workspaces: { shop: { root: $DIR/shop } }", "workspace_roots: [$DIR/shop]"] {
         let setup = DaemonSetup::new().file("shop/.openharness/hooks/guard.yaml", GUARD).settings(settings);
-        let daemon = setup.serve();
+        let mut daemon = setup.serve();
         wait_until("it listens", || daemon.log().contains("listening on "));
+        daemon.signal(Signal::TERM);
+        assert_eq!(daemon.wait().code(), Some(0));
         assert!(!daemon.log().contains("`--workspace DIR`"), "{}", daemon.log());
-        daemon.finish();
     }
 }

@@ -1,7 +1,8 @@
 //! The file of the store: an SQLite database with a write-ahead log, which one process opens at a time.
 //!
 //! Every transaction is synced. What the log has after the last whole transaction is ignored, so a cut in it gives an
-//! earlier state and never a mixture. The file itself says whether it was closed: one that was not needs its log.
+//! earlier state and never a mixture. The file itself says whether it was closed, and which log is its own: one that was not
+//! closed needs its log, and no other log is read.
 
 use std::{
     path::{Path, PathBuf},
@@ -26,10 +27,10 @@ use crate::model::{RunId, RunKey, WorkspaceId};
 const APPLICATION: i64 = 0x686b_7964;
 
 /// What makes each version of the format out of the one before, the first out of nothing.
-const STEPS: [&str; 2] = [RUN_TABLES, outbox_table::TABLE];
+const STEPS: [&str; 3] = [RUN_TABLES, outbox_table::TABLE, MARK_TABLE];
 
 /// The version of the format: of the tables, and of the records in them.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// The size to which the write-ahead log is cut after it has grown, in bytes.
 const KEPT_LOG: i64 = 16 << 20;
@@ -47,15 +48,25 @@ const FORGET: &str = "DELETE FROM runs WHERE workspace = ?1 AND run = ?2";
 const END: &str = "INSERT INTO ended (workspace, run) VALUES (?1, ?2)";
 const TRIM: &str = "DELETE FROM ended WHERE number <= (SELECT max(number) FROM ended) - ?1";
 
-/// Marks a database that is open. The mark goes from the log into the file at once, and the log is never without a whole
-/// transaction from then on, until the mark is gone and the database is closed.
-const MARK_OPEN: &str = "BEGIN IMMEDIATE;
+/// The mark of a database: one row, or none before the first. Earlier versions had the first column only.
+const MARK_TABLE: &str = "
     CREATE TABLE IF NOT EXISTS in_use (is_open INTEGER NOT NULL) STRICT;
-    DELETE FROM in_use;
-    INSERT INTO in_use VALUES (1);
-    COMMIT;
-    PRAGMA wal_checkpoint(FULL)";
-const MARK_CLOSED: &str = "DELETE FROM in_use";
+    ALTER TABLE in_use ADD COLUMN id INTEGER;
+    ALTER TABLE in_use ADD COLUMN former_id INTEGER;
+    ALTER TABLE in_use ADD COLUMN log INTEGER;
+";
+
+/// Marks a database that is open, with an id of this opening and that of the one before.
+const MARK_OPEN: &str = "BEGIN IMMEDIATE;
+    INSERT INTO in_use (is_open, id, former_id) VALUES (1, random(), (SELECT max(id) FROM in_use));
+    DELETE FROM in_use WHERE rowid < (SELECT max(rowid) FROM in_use);
+    COMMIT";
+
+/// Notes the log in the mark, which then goes from the log into the file at once. The log is never without a whole
+/// transaction from then on, until the database is closed.
+const NOTE_LOG: &str = "UPDATE in_use SET log = ?1";
+const STORE_MARK: &str = "PRAGMA wal_checkpoint(FULL)";
+const MARK_CLOSED: &str = "UPDATE in_use SET is_open = 0";
 
 /// Why changes were not written.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +118,8 @@ impl Database {
             self.connection.execute_batch("ROLLBACK").ok();
         }
         marked?;
+        self.connection.execute(NOTE_LOG, [location::log_id(&self.path)])?;
+        self.connection.execute_batch(STORE_MARK)?;
         keep_log_when_closed(&self.connection, false)?;
         self.is_marked = true;
         Ok(())
@@ -126,6 +139,7 @@ impl Database {
         check_length(&connection, &path)?;
         use_log(&connection).map_err(of_database)?;
         check_closed(&connection, &path, has_log)?;
+        location::check_log(&connection, &path, has_log)?;
         let identity = FileIdentity::at(&path);
         let stored = read_all(&connection, &path)?;
         Ok((Self { connection, path, identity, is_marked: false }, stored))
@@ -181,6 +195,7 @@ fn check_file(directory: &Path) -> Result<(), StoreError> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of_database)?;
     check_closed(&transaction, &path, has_log)?;
+    location::check_log(&transaction, &path, has_log)?;
     if found < VERSION {
         upgrade(&transaction, found).map_err(of_database)?;
     }
@@ -231,7 +246,8 @@ fn keep_log_when_closed(connection: &Connection, keeps: bool) -> rusqlite::Resul
 /// Whether the database was not closed by whoever opened it last.
 fn is_marked_open(connection: &Connection) -> rusqlite::Result<bool> {
     connection.table_exists(None, "in_use").and_then(|exists| {
-        Ok(exists && connection.query_row("SELECT EXISTS (SELECT 1 FROM in_use)", (), |row| row.get(0))?)
+        let marks = "SELECT EXISTS (SELECT 1 FROM in_use WHERE is_open)";
+        Ok(exists && connection.query_row(marks, (), |row| row.get(0))?)
     })
 }
 
@@ -660,6 +676,74 @@ mod tests {
     }
 
     #[test]
+    fn a_log_of_another_file_is_refused_and_both_are_left_there() {
+        let live = directory();
+        let now = || (fs::read(file(&live)).unwrap(), fs::read(log_file(&live)).unwrap_or_default());
+        drop(history(&live));
+        let (older, _) = now();
+        let (mut database, _) = Database::open(live.path()).unwrap();
+        database.write(&save("d", halted("spent"))).unwrap();
+        drop(database);
+        let (closed, _) = now();
+        let (mut database, _) = Database::open(live.path()).unwrap();
+        let (open_file, first_log) = now();
+        database.write(&save("e", halted("spent"))).unwrap();
+        let (_, log) = now();
+        drop(database);
+        let other = directory();
+        let (database, _) = history(&other);
+        let (other_open, other_log) = (fs::read(file(&other)).unwrap(), fs::read(log_file(&other)).unwrap());
+        drop(database);
+        let other_closed = fs::read(file(&other)).unwrap();
+        for (what, bytes, log) in [
+            ("an older file", &older, &log),
+            ("an older file beside a log with nothing but a mark", &older, &first_log),
+            ("the file before it was opened, beside a log that has begun anew", &closed, &log),
+            ("the file of another store", &other_closed, &log),
+            ("the file of another store that was not closed", &other_open, &log),
+            ("the log of another store", &open_file, &other_log),
+            ("the log of another store beside a closed file", &closed, &other_log),
+        ] {
+            let copy = directory_with(&[("runs.db", bytes), ("runs.db-wal", log)]);
+            let before = contents(&copy);
+            let text = refusal(&copy);
+            assert!(text.contains("runs.db-wal is not the log of"), "{what}: {text}");
+            assert!(contents(&copy) == before, "{what}");
+            // What the message says to do, where the file was closed.
+            if [&older, &closed, &other_closed].contains(&bytes) {
+                fs::remove_file(log_file(&copy)).unwrap();
+                assert!(open(&copy).is_ok(), "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_is_killed_while_the_file_is_opened_or_closed_leaves_its_log_to_the_next() {
+        let live = directory();
+        let (database, states) = history(&live);
+        drop(database);
+        for _ in 0..2 {
+            let closed = fs::read(file(&live)).unwrap();
+            let (database, _) = Database::open(live.path()).unwrap();
+            let (marked, log) = (fs::read(file(&live)).unwrap(), fs::read(log_file(&live)).unwrap());
+            // The log, and then the file, as far as they were written.
+            for cut in 0..=log.len() {
+                let left = [("runs.db", &*closed), ("runs.db-wal", &log[..cut])];
+                assert_eq!(state_of(&left, &states).unwrap(), states.len() - 1, "{cut}");
+            }
+            for cut in (0..=marked.len()).step_by(512) {
+                let half = [&marked[..cut], closed.get(cut..).unwrap_or_default()].concat();
+                let left = [("runs.db", &*half), ("runs.db-wal", &log)];
+                assert_eq!(state_of(&left, &states).unwrap(), states.len() - 1, "{cut}");
+            }
+            drop(database);
+            let closed = fs::read(file(&live)).unwrap();
+            let left = [("runs.db", &*closed), ("runs.db-wal", &log)];
+            assert_eq!(state_of(&left, &states).unwrap(), states.len() - 1);
+        }
+    }
+
+    #[test]
     fn a_log_that_begins_anew_is_whole_at_each_moment() {
         let live = directory();
         let (mut database, mut states) = history(&live);
@@ -824,6 +908,9 @@ mod tests {
             let connection = &database.connection;
             connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
         };
+        // A mark so long that it needs another page.
+        let filler = format!("ALTER TABLE in_use ADD COLUMN filler TEXT DEFAULT '{}'", "x".repeat(10_000));
+        database.connection.execute_batch(&filler).unwrap();
         limit(&database, 1);
         let error = WriteError::from(database.mark().unwrap_err());
         assert!(error.is_full() && !database.is_marked, "{error}");

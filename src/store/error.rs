@@ -54,6 +54,16 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The log beside it is that of another file.
+    #[error(
+        "{0}-wal is not the log of {0}: one of them was replaced, and without the right one halts may be forgotten; put back \
+         the one that was there, or move {0}-wal away to go on without what is only in it",
+        path.display()
+    )]
+    ForeignLog {
+        /// The file.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error(
         "{} is damaged: {why}; restore it, or move it away with its `-wal` file, which forgets all halts",

@@ -1,13 +1,18 @@
-//! The directory and the files of the store: who owns them, whether the file is still the one that was opened, and
-//! whether its log has a beginning.
+//! The directory and the files of the store: who owns them, whether the file is still the one that was opened, and whether
+//! its log is its own and has a beginning.
 
 use std::{
+    fmt::Write,
     fs::{self, DirBuilder, File, Metadata},
     io::{self, Read},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
     path::{Path, PathBuf},
 };
 
+use rusqlite::{Connection, OpenFlags};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 use rustix::fs::{Access, access};
 use rustix::{
@@ -27,6 +32,9 @@ const SMALLEST_PAGE: u64 = 512;
 /// The size of the head of a log, in bytes, and that of what precedes each page in it.
 const LOG_HEAD: usize = 32;
 const FRAME_HEAD: usize = 24;
+
+/// The first version of the format whose file says which log is its own.
+const KNOWS_LOG: i64 = 3;
 
 /// The first number of a log, whose last bit says in which order the bytes of its checksums are.
 const LOG_MAGIC: u32 = 0x377f_0682;
@@ -168,15 +176,91 @@ pub(super) fn has_log(database: &Path) -> bool {
         return false;
     }
     let (head, frame) = start.split_at(LOG_HEAD);
-    let number = |bytes: &[u8], at: usize| {
-        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    };
     let page = u64::from(number(head, 8));
     let (salt, first_salt) = (number(head, 16), number(frame, 8));
     let is_whole = number(head, 0) | 1 == LOG_MAGIC | 1
         && log_checksum(&head[..24], number(head, 0) & 1 == 1) == (number(head, 24), number(head, 28))
         && length >= (LOG_HEAD + FRAME_HEAD) as u64 + page;
     is_whole && (first_salt == salt || first_salt.wrapping_add(1) == salt)
+}
+
+/// What stays the same in the head of a log however often it begins anew: its first salt, which grows by one each time, less
+/// the number of times. None without a head.
+pub(super) fn log_id(database: &Path) -> Option<i64> {
+    let mut head = [0; LOG_HEAD];
+    File::open(log_of(database)).and_then(|mut log| log.read_exact(&mut head)).ok()?;
+    Some(number(&head, 16).wrapping_sub(number(&head, 12)).into())
+}
+
+/// A number in a log.
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The URI of a file, without parameters.
+fn uri(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        // Writing to a string cannot fail.
+        _ = if is_plain(*byte) { uri.write_char(char::from(*byte)) } else { write!(uri, "%{byte:02X}") };
+    }
+    uri
+}
+
+/// Returns an error if the log that is there is not that of the file: one of them was replaced, and both together are a
+/// mixture.
+pub(super) fn check_log(connection: &Connection, path: &Path, has_log: bool) -> Result<(), StoreError> {
+    if !has_log {
+        return Ok(());
+    }
+    let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
+    let file = connect_without_log(path).map_err(of_database)?;
+    let is_own = match version_of(&file).map_err(of_database)? {
+        // The tables are made before the log.
+        0 => false,
+        1..KNOWS_LOG => true,
+        _ => {
+            // Its page may be in the log only.
+            let in_file = Mark::read(&file).unwrap_or_default();
+            let with_log = Mark::read(connection).map_err(of_database)?;
+            let is_noted = in_file.log.is_some() && in_file.log == log_id(path);
+            // Whoever opened it was killed before its mark was in the file.
+            let is_new = with_log.id.is_some() && with_log.id != in_file.id;
+            is_noted || is_new && with_log.former_id == in_file.id
+        }
+    };
+    if is_own { Ok(()) } else { Err(StoreError::ForeignLog { path: path.to_owned() }) }
+}
+
+/// What the mark of a database says.
+#[derive(Default)]
+struct Mark {
+    /// The last opening.
+    id: Option<i64>,
+    /// The opening before that.
+    former_id: Option<i64>,
+    /// Its log.
+    log: Option<i64>,
+}
+
+impl Mark {
+    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let mark = "SELECT max(id), max(former_id), max(log) FROM in_use";
+        connection
+            .query_row(mark, (), |row| Ok(Self { id: row.get(0)?, former_id: row.get(1)?, log: row.get(2)? }))
+    }
+}
+
+/// Opens the file to read it as it is without its log.
+fn connect_without_log(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(format!("{}?immutable=1", uri(path)), flags)
+}
+
+fn version_of(database: &Connection) -> rusqlite::Result<i64> {
+    database.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// The checksum of the head of a log.

@@ -72,6 +72,34 @@ fn data_that_may_not_be_written_keep_the_daemon_from_starting() {
 }
 
 #[test]
+fn an_older_file_beside_the_log_of_a_killed_daemon_keeps_the_daemon_from_starting() {
+    let daemon = halted("early");
+    saved(&daemon);
+    let copied = |data: &Path| {
+        fs::copy(data.join("runs.db"), data.join("older")).unwrap();
+    };
+    let daemon = ended(daemon, Signal::TERM, copied);
+    let daemon = ended(daemon.serve(), Signal::TERM, |_| {}).serve();
+    assert_eq!(verdict(&daemon, "late", "Halt"), "halt");
+    let restored = |data: &Path| {
+        fs::rename(data.join("runs.db"), data.join("away")).unwrap();
+        fs::rename(data.join("older"), data.join("runs.db")).unwrap();
+    };
+    let daemon = ended(daemon, Signal::KILL, restored);
+    let data = daemon.path().join("data");
+    let mut refused = daemon.spawn();
+    assert_eq!(refused.wait().code(), Some(1), "{}", refused.log());
+    assert!(refused.log().contains("runs.db-wal is not the log of"), "{}", refused.log());
+    // As the message says.
+    fs::rename(data.join("away"), data.join("runs.db")).unwrap();
+    let daemon = refused.again().serve();
+    for run in ["early", "late"] {
+        assert_eq!(verdict(&daemon, run, "Bash"), "halt", "{run}");
+    }
+    daemon.finish();
+}
+
+#[test]
 fn the_file_of_another_store_in_the_place_of_one_in_use_is_not_written() {
     let (first, second) = (halted("first"), halted("second"));
     saved(&second);

@@ -88,12 +88,15 @@ pub(in crate::handler::command) fn process_mark() -> &'static str {
     &OF_PROCESS
 }
 
-/// Ends all processes with a mark, or one that begins with it and a dot. Blocks its thread for up to little more than
-/// a second.
+/// Ends all processes with a mark, or one that begins with it and a dot, except those that die by themselves: members of
+/// a killed group are there for a moment after its leader. Blocks its thread for up to little more than a second.
 ///
 /// Returns how many process groups were still running.
 pub(in crate::handler::command) fn end_marked(mark: &str) -> usize {
-    end(&[], Some(&format!("{PROCESS_MARK}={mark}")))
+    let mark = format!("{PROCESS_MARK}={mark}");
+    let marked: Vec<_> = living().into_iter().filter(|process| has_mark(process.pid, &mark)).collect();
+    wait(&[], &marked, KILL_TIMEOUT);
+    end(&[], Some(&mark))
 }
 
 /// Counts the processes with a mark that are in another group than this one: its members were killed. Blocks its thread

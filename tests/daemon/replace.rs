@@ -213,11 +213,13 @@ fn an_agent_on_an_open_connection_gets_the_verdict_of_the_daemon_that_has_taken_
 #[test]
 fn a_verdict_is_given_when_the_daemon_that_has_taken_over_is_gone() {
     let mut daemon = setting().file("shop/.openharness/hooks/closed.yaml", CLOSED).serve();
-    let mut open = RawConnection::unix(&daemon);
-    assert_eq!(open.send(get("/healthz")).reply().status, 200);
-    let mut canonical = RawConnection::unix(&daemon);
-    assert_eq!(canonical.send(get("/healthz")).reply().status, 200);
+    let [mut open, mut canonical, mut status] = [(); 3].map(|()| RawConnection::unix(&daemon));
+    for connection in [&mut open, &mut canonical, &mut status] {
+        assert_eq!(connection.send(get("/healthz")).reply().status, 200);
+    }
     let mut successor = successor_of(&daemon);
+    // The replaced daemon knows that its successor has begun: without it, it would go on itself.
+    assert_eq!(status.send(get("/v1/status")).reply().json()["pid"], successor.pid());
     successor.signal(Signal::KILL);
     successor.wait();
     let native = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Guarded", "tool_input": {},

@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsStr,
-    fs::File,
+    fs::{File, Metadata},
     io,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Component, Path, PathBuf},
@@ -144,6 +144,21 @@ impl RootDir {
         let opened = fstat(&self.root).map(identity);
         let found = stat(&self.path).map(identity);
         opened.is_ok() && opened == found
+    }
+
+    /// What there is to know about a regular file without opening it, also through symbolic links that stay below the
+    /// directory.
+    ///
+    /// Returns an error if the path is something else, leads outside or does not exist.
+    pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, OpenError> {
+        self.through_links(path, LastLink::Followed, |path| {
+            let found = File::from(self.follow(path, INSPECT)?).metadata().map_err(OpenError::Failed)?;
+            match () {
+                () if found.is_file() => Ok(found),
+                () if found.is_symlink() => Err(OpenError::Link),
+                () => Err(OpenError::Special),
+            }
+        })
     }
 
     /// Opens a regular file for reading, also through symbolic links that stay below the directory.

@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "cli")]
-use super::trust::sha256;
+use super::digests::sha256;
 use super::{
     Settings,
     files::{StateDirectory, StateFileError, is_inside},

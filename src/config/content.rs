@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write,
-    fs,
+    fs::Metadata,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -12,11 +12,11 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::files::{SymlinkPolicy, open_regular, read_open};
+use super::{
+    digests::digest_of,
+    files::{SymlinkPolicy, open_regular},
+};
 use crate::model::{CommandHandler, ContentHash, Handler, Hook, Matcher, Timestamp};
-
-/// Of larger scripts only the size counts.
-const LARGEST_SCRIPT: u64 = 4 << 20;
 
 /// How many bytes of a hash are kept.
 const BYTES: usize = 16;
@@ -55,12 +55,13 @@ pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
         let mut hasher = Sha256::new();
         hasher.update(definition(hook, root));
         if let Handler::Command(command) = &hook.handler {
-            for script in scripts_of(command) {
+            for (script, metadata) in scripts_of(command) {
                 let name = script.strip_prefix(root).unwrap_or(&script);
                 hasher.update(name.to_string_lossy().as_bytes());
                 hasher.update([0]);
                 // Many hooks name the same shell.
-                hasher.update(scripts.entry(script).or_insert_with_key(|script| script_hash(script)));
+                let hash = scripts.entry(script).or_insert_with_key(|script| script_hash(script, &metadata));
+                hasher.update(hash.as_bytes());
             }
         }
         hook.source.content = Some(Arc::new(ContentHash::new(hexadecimal(&hasher.finalize()))));
@@ -90,18 +91,16 @@ fn definition(hook: &Hook, root: &Path) -> String {
     format!("{all:?}").replace(&root.display().to_string(), "$ROOT")
 }
 
-fn scripts_of(command: &CommandHandler) -> Vec<PathBuf> {
+fn scripts_of(command: &CommandHandler) -> Vec<(PathBuf, Metadata)> {
     let paths = command.line.scripts().into_iter().map(|script| command.cwd.join(script));
-    paths.filter(|path| path.is_file()).collect()
+    let found = paths.filter_map(|path| path.metadata().ok().map(|metadata| (path, metadata)));
+    found.filter(|(_, metadata)| metadata.is_file()).collect()
 }
 
 /// The hash of a script, or its size if it is too large or cannot be read.
-fn script_hash(script: &Path) -> Vec<u8> {
-    let opened = open_regular(script, SymlinkPolicy::Followed);
-    match opened.and_then(|file| read_open(file, LARGEST_SCRIPT)) {
-        Ok(bytes) => Sha256::digest(bytes).to_vec(),
-        Err(_) => fs::metadata(script).map_or(0, |found| found.len()).to_le_bytes().to_vec(),
-    }
+fn script_hash(script: &Path, metadata: &Metadata) -> Arc<str> {
+    let digest = digest_of(metadata, || open_regular(script, SymlinkPolicy::Followed));
+    digest.map_or_else(|_| metadata.len().to_string().into(), |digest| digest.sha256)
 }
 
 fn hexadecimal(hash: &[u8]) -> String {

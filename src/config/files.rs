@@ -365,7 +365,8 @@ pub(super) fn read_open(file: File, largest: u64) -> Result<Vec<u8>, String> {
     if metadata.len() > largest {
         return Err(too_large(largest));
     }
-    let mut bytes = Vec::new();
+    // With room to see the end of the file in the same buffer.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default() + 64);
     file.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     // The file may have grown since it was measured.
     if bytes.len() as u64 > largest { Err(too_large(largest)) } else { Ok(bytes) }

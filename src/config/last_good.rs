@@ -12,10 +12,10 @@ use super::{
     agent_settings::{self, dialect_of_file, missing_directories},
     broken_hooks::{RecordedHook, add_block, add_under_free_name, placeholder, unknown_rules},
     content::RulesVersion,
+    digests::sha256,
     discover,
     last_good_store::{GoodFile, GoodFiles, LastGoodStore, NO_GOOD_FILES},
     loaded_workspace::LoadedWorkspace,
-    trust::sha256,
     workspace_options::{BrokenFilePolicy, WorkspaceKind},
 };
 use crate::model::{Diagnostic, Hook, Scope, Severity};

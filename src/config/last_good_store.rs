@@ -21,7 +21,7 @@ use std::{sync::mpsc::sync_channel, thread};
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
-use super::{broken_hooks::RecordedHook, content::RulesVersion, files::StateDirectory, trust::sha256};
+use super::{broken_hooks::RecordedHook, content::RulesVersion, digests::sha256, files::StateDirectory};
 use crate::model::io_reason;
 
 /// The version of the format.

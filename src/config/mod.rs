@@ -13,6 +13,7 @@ mod broken_hooks;
 )]
 mod connections;
 mod content;
+mod digests;
 mod discover;
 mod files;
 mod guards;
@@ -54,6 +55,8 @@ pub(crate) use connections::{
     AgentConnection, ConnectionReach, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart,
 };
 pub(crate) use content::hash_of_all;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use digests::sha256;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::nearest_of;
 pub use discover::{HOOK_FILES, nearest_workspace};
@@ -94,8 +97,6 @@ pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file};
 pub(crate) use trust::TrustedRoots;
 #[cfg(feature = "daemon")]
 pub(crate) use trust::data_directory;
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use trust::sha256;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::trusted_roots;
 pub(crate) use trust::workspace_place;

@@ -176,9 +176,11 @@ impl ReferenceLookup for ReferenceResolver<'_> {
         let Some(path) = inside(root, root, relative) else {
             return ResolvedPath::Refused(format!("`{relative}` leads outside the workspace"));
         };
+        // It is open, whatever another look at it says, which may fail for lack of descriptors.
+        if path == root {
+            return ResolvedPath::Found(path);
+        }
         match self.workspace.has_directory(relative_to(root, &path)) {
-            // It is open, whatever another look at it says, which may fail for lack of descriptors.
-            _ if path == root => ResolvedPath::Found(path),
             // The hook will start in it, so the path without links counts, where it leads now.
             Ok(true) => match path.canonicalize() {
                 Ok(real) if real.starts_with(root) => ResolvedPath::Found(real),
@@ -197,13 +199,10 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             let mut known = self.programs.borrow_mut();
             return known.entry(name.to_owned()).or_insert_with(|| self.in_path(name)).clone();
         }
-        let path = if name.starts_with('/') {
-            PathBuf::from(name)
-        } else {
-            match inside(self.workspace.root(), cwd, name) {
-                Some(path) => path,
-                None => return ResolvedPath::Refused(format!("`{name}` leads outside the workspace")),
-            }
+        let is_absolute = name.starts_with('/');
+        let path = if is_absolute { Some(name.into()) } else { inside(self.workspace.root(), cwd, name) };
+        let Some(path) = path else {
+            return ResolvedPath::Refused(format!("`{name}` leads outside the workspace"));
         };
         match problem(&path) {
             None => ResolvedPath::Found(path),

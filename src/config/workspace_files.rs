@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs::File,
+    fs::{File, Metadata},
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
@@ -83,6 +83,15 @@ impl WorkspaceFiles {
         let relative = path.strip_prefix(self.root()).map_err(|_| OpenError::Outside);
         let file = relative.and_then(|relative| self.opened()?.file(relative, last));
         file.map_err(|error| why_no_file(&error, last))
+    }
+
+    /// What there is to know about a regular file without opening it, by its path, which begins with that of the workspace.
+    ///
+    /// Returns what to say after its name if it is not one, or not there.
+    pub(super) fn metadata(&self, path: &Path) -> Result<Metadata, String> {
+        let relative = path.strip_prefix(self.root()).map_err(|_| OpenError::Outside);
+        let metadata = relative.and_then(|relative| self.opened()?.metadata(relative));
+        metadata.map_err(|error| why_no_file(&error, LastLink::Followed))
     }
 
     /// The bytes of a regular file by its path relative to the workspace.

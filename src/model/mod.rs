@@ -19,7 +19,6 @@ mod json_diff;
 mod language_model;
 mod matcher;
 mod outcome;
-mod partial_event;
 mod patch;
 mod redaction;
 mod reply;
@@ -39,6 +38,7 @@ pub use event::{
     Strategy,
 };
 pub use event_error::EventError;
+pub(crate) use event_error::PartialEvent;
 pub(crate) use execution_policy::PluginVariable;
 pub use execution_policy::{
     Concurrency, Condition, ExecutionPolicy, Frequency, HookSwitches, HostRuns, PluginSource,
@@ -71,7 +71,6 @@ pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub(crate) use outcome::is_short;
 pub(crate) use outcome::milliseconds;
 pub use outcome::{HookReport, Note, Outcome};
-pub(crate) use partial_event::PartialEvent;
 pub use patch::{
     Capabilities, Capability, PatchMerge, PatchResult, PatchResults, PatchScope, Target, Targets, merge_deep,
     merge_one_level,

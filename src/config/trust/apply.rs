@@ -13,13 +13,14 @@ use super::{
         Settings, WorkspaceSettings,
         account::home_directory,
         broken_hooks::add_block_of_trust,
+        digests::sha256,
         files::{self, DefinitionFiles},
         hook_checks::tighten,
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
     in_place::InPlaceAgreement,
     inspect::Inspector,
-    record::{TreeFile, TrustRecord, sha256},
+    record::{TreeFile, TrustRecord},
     shell_words::trust_command,
     store::{Environment, TrustError, TrustStore, is_replaced, store_for, verify_copy},
 };
@@ -123,14 +124,13 @@ fn note_definitions(hooks: &mut [Hook], inspector: &Inspector<'_>) {
 /// Whether a hook belongs to the user or the administrator. A file of theirs that is inside the workspace does so
 /// only where the workspace is the home directory itself: variables of a project could have moved it there.
 fn is_of_operator(hook: &Hook, root: &Path, home: Option<&Path>) -> bool {
-    let file = hook.source.file.as_deref();
     // As it really is: a path such as `/proc/self/cwd/…` names the workspace too. A file that is not there any more keeps
     // its rules, and they stay those of its user.
-    let is_inside = file.is_some_and(|file| files::leads_through(file, root));
+    let is_inside = || hook.source.file.as_deref().is_some_and(|file| files::leads_through(file, root));
     match hook.source.scope {
         Scope::Host => true,
         Scope::Managed | Scope::User => {
-            !is_inside || home.and_then(|home| home.canonicalize().ok()).as_deref() == Some(root)
+            !is_inside() || home.and_then(|home| home.canonicalize().ok()).as_deref() == Some(root)
         }
         Scope::Project | Scope::Local => false,
     }
@@ -208,7 +208,7 @@ impl Checker<'_> {
         let store = self.store.as_ref().ok_or("there is no state directory")?;
         let copy = self.copy(store, record)?;
         let Handler::Command(command) = &hook.handler else { return Ok(approval) };
-        let line = self.inspector.redirected(hook, command, &copy);
+        let line = self.inspector.redirected(hook, command, &copy, &record.tree);
         let line = line.ok_or("its private copy lacks a file that it runs")?;
         if let Handler::Command(command) = &mut hook.handler {
             command.line = line;

@@ -9,16 +9,14 @@ use std::{
 
 use super::{
     super::{
+        digests::{LARGEST_FILE, sha256},
         files::{self, StateDirectory, SymlinkPolicy},
         workspace_files::WorkspaceFiles,
     },
-    record::{TreeFile, TrustRecord, sha256},
+    record::{TreeFile, TrustRecord},
     store::{TrustError, TrustStore, verify_copy},
 };
 use crate::root_dir::LastLink;
-
-/// The largest file that is copied, in bytes.
-const LARGEST_FILE: u64 = 16 << 20;
 
 /// Makes the private copy of a record's files, unless it is there already.
 ///

@@ -157,8 +157,8 @@ impl Examiner<'_> {
     fn program_file(&mut self, word: &ShellWord, text: &str) -> bool {
         match self.lookup.path(&self.directory, text) {
             WordPath::File(file) => {
-                if let Some(line) = self.lookup.first_line(&file) {
-                    self.first_line(text, &line);
+                if let Some(line) = self.lookup.interpreter_line(&file) {
+                    self.interpreter_line(text, &line);
                 }
                 self.found.named.push((word.range.clone(), file));
                 true
@@ -211,7 +211,7 @@ impl Examiner<'_> {
 
     /// The line of a script that says what runs it. Only `env` searches the `PATH`: the kernel takes a bare name from
     /// the working directory.
-    fn first_line(&mut self, script: &str, line: &str) {
+    fn interpreter_line(&mut self, script: &str, line: &str) {
         let Some(interpreter) = line.strip_prefix("#!") else { return };
         let mut words = interpreter.split([' ', '\t']).filter(|word| !word.is_empty());
         let mut program = words.next().unwrap_or_default();
@@ -340,10 +340,10 @@ impl Examiner<'_> {
             Some(text) => match self.lookup.path(&self.directory, &text) {
                 WordPath::File(file) => {
                     // These obey the first line of a script also where they are named.
-                    if let Some(line) =
-                        self.lookup.first_line(&file).filter(|_| matches!(name, "perl" | "ruby"))
+                    if matches!(name, "perl" | "ruby")
+                        && let Some(line) = self.lookup.interpreter_line(&file)
                     {
-                        self.first_line(&text, &line);
+                        self.interpreter_line(&text, &line);
                     }
                     self.found.named.push((script.range.clone(), file));
                 }

@@ -11,11 +11,13 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    super::files::DefinitionFiles,
+    super::{
+        digests::{FileVersion, RECENT},
+        files::DefinitionFiles,
+    },
     inspect::Inspector,
     record::TrustRecord,
     shell_words::trust_command,
-    tree::{FileVersion, RECENT, version_at},
 };
 use crate::model::{Hook, StartCondition, Workspace};
 
@@ -48,7 +50,7 @@ impl ReadFiles {
     /// Whether nothing has changed since. Looks up the times of each file and directory, and reads none.
     fn are_unchanged(&self) -> bool {
         self.is_settled
-            && self.versions.iter().all(|(path, version)| version_at(path).as_ref() == Some(version))
+            && self.versions.iter().all(|(path, version)| FileVersion::at(path).as_ref() == Some(version))
     }
 }
 

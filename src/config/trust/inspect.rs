@@ -11,9 +11,9 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    super::files::DefinitionFiles,
+    super::{digests::sha256, files::DefinitionFiles},
     coverage::{self, Coverage},
-    record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
+    record::{Grants, RecordedPolicies, TreeFile, TrustRecord},
     scripts::{ScriptCaller, ScriptFollower, script_text, word_path},
     shell_words::{WordLookup, WordPath, quoted, shell_line},
     tree::{RunPlace, TreeReader},
@@ -47,6 +47,8 @@ pub(super) struct Inspector<'a> {
     /// The files with definitions, as the hooks were read from them.
     pub(super) definitions: &'a DefinitionFiles,
     pub(super) trees: TreeReader<'a>,
+    /// The directory with the workspace's own hooks, if there is one.
+    own: Option<PathBuf>,
     settings: RefCell<HashMap<PathBuf, Option<Arc<Value>>>>,
     /// Where words of commands lead, by the directory they are read in.
     words: RefCell<HashMap<(PathBuf, String), WordPath>>,
@@ -55,7 +57,8 @@ pub(super) struct Inspector<'a> {
 impl<'a> Inspector<'a> {
     pub(super) fn new(workspace: &'a Workspace, definitions: &'a DefinitionFiles) -> Self {
         let trees = TreeReader::new(&workspace.root);
-        Self { workspace, definitions, trees, settings: RefCell::default(), words: RefCell::default() }
+        let own = Some(workspace.root.join(".openharness")).filter(|own| own.is_dir());
+        Self { workspace, definitions, trees, own, settings: RefCell::default(), words: RefCell::default() }
     }
 
     /// What a person would agree to about a hook.
@@ -143,11 +146,11 @@ impl<'a> Inspector<'a> {
         command: &CommandHandler,
         place: RunPlace,
     ) -> Result<(Arc<[TreeFile]>, Vec<String>), String> {
-        let own = self.workspace.root.join(".openharness");
         let is_openharness = hook.dialect.name() == DialectName::OpenHarness;
+        let own = self.own.as_deref().filter(|_| is_openharness);
         let mut scripts = ScriptFollower::new(&self.trees, place);
-        if is_openharness && own.is_dir() {
-            scripts.add_directory(&own)?;
+        if let Some(own) = own {
+            scripts.add_directory(own)?;
         }
         let (named, mut outside) = self.named_files(hook, command);
         let caller = match &command.line {
@@ -162,7 +165,7 @@ impl<'a> Inspector<'a> {
             }
             match hooks_directory(&self.workspace.root, &path) {
                 Some(directory) => scripts.add_directory(directory)?,
-                None if is_openharness && path.starts_with(&own) => {}
+                None if own.is_some_and(|own| path.starts_with(own)) => {}
                 None => scripts.follow(&path, caller)?,
             }
             scripts.add_script(path, caller)?;
@@ -262,16 +265,19 @@ impl<'a> Inspector<'a> {
         (option == "-c" && is_shell && is_of_system()).then_some((1, line))
     }
 
-    /// The command with the files of the tree in their private copy.
+    /// The command with the files of the tree in their private copy; none if it runs another one.
     pub(super) fn redirected(
         &self,
         hook: &Hook,
         command: &CommandHandler,
         copy: &Path,
+        tree: &[TreeFile],
     ) -> Option<CommandLine> {
         let target = |path: &Path| {
-            let copied = copy.join(path.strip_prefix(&self.workspace.root).ok()?);
-            copied.is_file().then_some(copied)?.to_str().map(str::to_owned)
+            let relative = path.strip_prefix(&self.workspace.root).ok()?;
+            let name = relative.to_str()?;
+            tree.binary_search_by(|file| file.path.as_str().cmp(name)).ok()?;
+            copy.join(relative).to_str().map(str::to_owned)
         };
         match &command.line {
             CommandLine::Shell(line) => {
@@ -314,7 +320,7 @@ fn redirect_line(
 impl WordLookup for Inspector<'_> {
     fn path(&self, directory: &Path, text: &str) -> WordPath {
         let place = (directory.to_owned(), text.to_owned());
-        let look_up = || word_path(&self.workspace.root, directory, text);
+        let look_up = || word_path(&self.trees, directory, text);
         self.words.borrow_mut().entry(place).or_insert_with(look_up).clone()
     }
 
@@ -325,8 +331,8 @@ impl WordLookup for Inspector<'_> {
         }
     }
 
-    fn first_line(&self, file: &Path) -> Option<Arc<str>> {
-        self.trees.first_line(file)
+    fn interpreter_line(&self, file: &Path) -> Option<Arc<str>> {
+        self.trees.interpreter_line(file)
     }
 
     fn text(&self, file: &Path) -> Option<String> {

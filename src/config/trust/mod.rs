@@ -24,7 +24,6 @@ pub(crate) use store::data_directory;
 
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
-pub(crate) use record::sha256;
 #[cfg(feature = "cli")]
 pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
 pub(in crate::config) use shell_words::trust_command;

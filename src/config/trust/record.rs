@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use super::super::digests::sha256;
 use crate::model::{EventKinds, FailurePolicy, Hook, SecretReference};
 
 /// Everything a person agrees to about one hook. Any difference makes the hook `modified`.
@@ -194,18 +194,6 @@ impl TrustRecord {
 /// The digest of files that a hook runs, which names their private copy.
 pub(super) fn tree_digest(tree: &[TreeFile]) -> String {
     sha256(&serde_json::to_vec(tree).unwrap_or_default())
-}
-
-/// A SHA-256 digest in hexadecimal digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a string cannot fail.
-        write!(text, "{byte:02x}").ok();
-    }
-    text
 }
 
 #[cfg(all(test, feature = "cli"))]

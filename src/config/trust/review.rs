@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use super::{
-    super::{LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, load::read_workspace},
+    super::{
+        LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, digests::sha256,
+        load::read_workspace,
+    },
     copy_writer,
     inspect::Inspector,
-    record::{TreeFile, TrustRecord, sha256},
+    record::{TreeFile, TrustRecord},
     store::{Environment, TrustError, TrustStore, is_replaced, store_for},
 };
 use crate::model::{DialectName, Scope, TrustState};

@@ -277,7 +277,7 @@ fn may_import(script: &Path) -> bool {
 /// Whether a script says by its name or its first line that Python runs it.
 fn is_python(trees: &TreeReader<'_>, script: &Path) -> bool {
     script.extension().is_some_and(|end| end == "py")
-        || trees.first_line(script).is_some_and(|line| line.starts_with("#!") && line.contains("python"))
+        || trees.interpreter_line(script).is_some_and(|line| line.contains("python"))
 }
 
 /// The texts of a script that could name files, also after a directory that is known only when it runs:
@@ -302,7 +302,7 @@ pub(super) fn script_text(trees: &TreeReader<'_>, path: &Path) -> Option<String>
 }
 
 /// Where a word of a command leads from a directory of the workspace.
-pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
+pub(super) fn word_path(trees: &TreeReader<'_>, from: &Path, text: &str) -> WordPath {
     const DYNAMIC: [&str; 2] = ["/proc", "/dev"];
     if text.is_empty() || text.contains('\0') {
         return WordPath::Absent;
@@ -315,7 +315,8 @@ pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
         return if is_stream { WordPath::System } else { WordPath::Elsewhere { why } };
     }
     // As the kernel follows it: a `..` after a link leads elsewhere than the text says.
-    let Ok(real) = joined.canonicalize() else { return WordPath::Absent };
+    let Some((real, kind)) = trees.real_path(&joined) else { return WordPath::Absent };
+    let root = trees.root();
     if !plain.starts_with(root) {
         let is_of_system =
             |path: &Path| SYSTEM_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
@@ -332,12 +333,12 @@ pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
         () if text.contains("..") && plain.canonicalize().ok().as_deref() != Some(&*real) => {
             WordPath::Elsewhere { why: "has `..` after a link" }
         }
-        () if real.is_file() && !real.starts_with(root) => WordPath::LinksOut { target: real },
+        () if kind.is_file() && !real.starts_with(root) => WordPath::LinksOut { target: real },
         () if !real.starts_with(root) => {
             WordPath::Elsewhere { why: "is a link that leads outside the workspace" }
         }
-        () if real.is_file() => WordPath::File(plain),
-        () if real.is_dir() => WordPath::Directory,
+        () if kind.is_file() => WordPath::File(plain),
+        () if kind.is_dir() => WordPath::Directory,
         () => WordPath::Elsewhere { why: "is no regular file" },
     }
 }

@@ -59,7 +59,7 @@ pub(super) trait WordLookup {
     /// The directory of the workspace that a word names.
     fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf>;
     /// The first line of a file of the workspace, if it can be read.
-    fn first_line(&self, file: &Path) -> Option<Arc<str>>;
+    fn interpreter_line(&self, file: &Path) -> Option<Arc<str>>;
     /// The text of a file of the workspace, if it is one and not too large.
     fn text(&self, file: &Path) -> Option<String>;
 }

@@ -18,6 +18,7 @@ use super::{
     super::{
         Settings,
         account::home_directory,
+        digests::{FileVersion, digest_of},
         files::{
             ReplacedDirectory, StateDirectory, StateFileError, StateFileFault, SymlinkPolicy, is_inside,
             open_regular, replaced_directory,
@@ -25,7 +26,6 @@ use super::{
         workspace_options::TrustPolicy,
     },
     record::{TreeFile, TrustRecord, tree_digest},
-    tree::{FileVersion, digest_of, version_at},
 };
 
 /// The version of the format.
@@ -297,7 +297,7 @@ impl TrustedRoots {
     /// The directories. None if the record cannot be used, which is reported with the workspace that needs it.
     pub(crate) fn read(&self) -> Arc<BTreeSet<PathBuf>> {
         let Some(known) = &self.0 else { return Arc::default() };
-        let Some(version) = version_at(&known.store.file()) else { return Arc::default() };
+        let Some(version) = FileVersion::at(&known.store.file()) else { return Arc::default() };
         let last = known.last.lock().clone();
         if let Some((_, roots)) = last.filter(|(read, _)| *read == version) {
             return roots;
@@ -320,7 +320,7 @@ pub(super) fn verify_copy(copy: &Path, tree: &[TreeFile]) -> Result<(), String> 
             && metadata.mode() & 0o022 == 0
             && (metadata.mode() & 0o111 != 0) == file.executable;
         let open = || open_regular(&path, SymlinkPolicy::Refused);
-        if !is_private || *digest_of(&metadata, open)? != *file.sha256 {
+        if !is_private || *digest_of(&metadata, open)?.sha256 != *file.sha256 {
             return Err(format!("`{shown}` was changed in its private copy"));
         }
     }

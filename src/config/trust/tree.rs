@@ -1,44 +1,30 @@
-//! The files that hooks run, with their digests. What has been read once is read again only after a change.
+//! The files that hooks run, with their digests.
 
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs::{File, FileType, Metadata},
-    io::{self, Read},
-    os::unix::fs::MetadataExt,
+    fs::{File, FileType},
+    io,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::Arc,
 };
-
-use parking_lot::Mutex;
 
 use super::{
     super::{
+        digests::{FileVersion, digest_of},
         files,
         workspace_files::{WorkspaceFiles, each_name},
     },
-    record::{TreeFile, sha256},
+    record::TreeFile,
 };
 use crate::root_dir::LastLink;
 
 /// How many files the tree of a hook may have.
 const MOST_FILES: usize = 4096;
 
-/// The largest file of a tree, in bytes.
-const LARGEST_FILE: u64 = 16 << 20;
-
-/// How much of the first line of a file is read, in bytes.
-const LONGEST_LINE: u64 = 4096;
-
 /// How deep directories may nest.
 const DEEPEST: usize = 32;
-
-/// The most digests that are remembered.
-const MOST_REMEMBERED: usize = 65_536;
-
-/// A file changed so recently may change again without a trace in its times.
-pub(super) const RECENT: Duration = Duration::from_secs(2);
 
 /// Directories that hooks write to, or that only speed up what is read elsewhere.
 const UNREAD_DIRECTORIES: [&str; 8] =
@@ -69,6 +55,13 @@ impl RunPlace {
     }
 }
 
+/// A file that was read.
+#[derive(Debug, Clone)]
+struct KnownFile {
+    file: TreeFile,
+    interpreter_line: Option<Arc<str>>,
+}
+
 /// What a walk through directories has found.
 struct Walk {
     place: RunPlace,
@@ -81,27 +74,15 @@ struct Walk {
 /// The files of a directory, or why they cannot be read.
 type FilesOrWhy = Result<Arc<[TreeFile]>, String>;
 
-/// What identifies a version of a file or of a directory without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct FileVersion {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-/// Digests of files by their versions.
-static DIGESTS: LazyLock<Mutex<HashMap<FileVersion, Arc<str>>>> = LazyLock::new(Mutex::default);
-
 /// Reads the files below a workspace. No link leads outside, also if it is put there while they are read.
 pub(super) struct TreeReader<'a> {
     root: &'a Path,
     files: WorkspaceFiles,
     directories: RefCell<HashMap<(PathBuf, RunPlace), FilesOrWhy>>,
     /// The files that were asked for, once each: hooks share them.
-    known: RefCell<HashMap<PathBuf, Result<TreeFile, String>>>,
-    first_lines: RefCell<HashMap<PathBuf, Option<Arc<str>>>>,
+    known: RefCell<HashMap<PathBuf, Result<KnownFile, String>>>,
+    /// Directories without links in their paths; none where nothing is.
+    real_directories: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
     /// The files that were read.
     read: RefCell<BTreeSet<PathBuf>>,
     /// They, and the directories that were searched, as they were before.
@@ -115,7 +96,7 @@ impl<'a> TreeReader<'a> {
             files: WorkspaceFiles::open(root).unwrap_or_else(|_| WorkspaceFiles::none(root)),
             directories: RefCell::default(),
             known: RefCell::default(),
-            first_lines: RefCell::default(),
+            real_directories: RefCell::default(),
             read: RefCell::default(),
             versions: RefCell::default(),
         }
@@ -137,7 +118,7 @@ impl<'a> TreeReader<'a> {
 
     /// Notes that what is in a directory counts, or of one that is not there, what is in the one above it.
     pub(super) fn note_directory(&self, directory: &Path) {
-        let nearest = directory.ancestors().find_map(|above| Some((above, version_at(above)?)));
+        let nearest = directory.ancestors().find_map(|above| Some((above, FileVersion::at(above)?)));
         if let Some((directory, version)) = nearest {
             // What it was first: it may have changed while it was searched.
             self.versions.borrow_mut().entry(directory.to_owned()).or_insert(version);
@@ -151,6 +132,15 @@ impl<'a> TreeReader<'a> {
 
     /// One file of the workspace, as it was when it was first asked for.
     pub(super) fn file(&self, path: &Path) -> Result<TreeFile, String> {
+        self.known_file(path).map(|known| known.file)
+    }
+
+    /// The first line of a script that says what runs it, from `#!` on.
+    pub(super) fn interpreter_line(&self, path: &Path) -> Option<Arc<str>> {
+        self.known_file(path).ok()?.interpreter_line
+    }
+
+    fn known_file(&self, path: &Path) -> Result<KnownFile, String> {
         if let Some(known) = self.known.borrow().get(path) {
             return known.clone();
         }
@@ -159,30 +149,39 @@ impl<'a> TreeReader<'a> {
         file
     }
 
-    fn read_file(&self, path: &Path) -> Result<TreeFile, String> {
+    fn read_file(&self, path: &Path) -> Result<KnownFile, String> {
         let shown = self.relative(path)?;
-        let file = self.open(path).map_err(|why| format!("`{shown}` {why}"))?;
-        let metadata = file.metadata().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
+        let metadata = self.files.metadata(path).map_err(|why| format!("`{shown}` {why}"))?;
         self.read.borrow_mut().insert(path.to_owned());
         self.versions.borrow_mut().entry(path.to_owned()).or_insert_with(|| FileVersion::of(&metadata));
-        let sha256 = digest_of(&metadata, || Ok(file)).map_err(|why| format!("`{shown}` {why}"))?;
-        Ok(TreeFile { path: shown, executable: metadata.mode() & 0o111 != 0, sha256: sha256.to_string() })
+        let digest = digest_of(&metadata, || self.open(path)).map_err(|why| format!("`{shown}` {why}"))?;
+        let executable = metadata.mode() & 0o111 != 0;
+        let file = TreeFile { path: shown, executable, sha256: digest.sha256.to_string() };
+        Ok(KnownFile { file, interpreter_line: digest.interpreter_line })
     }
 
-    /// The first line of a file, as far as a kernel may read it. What is not UTF-8 in it is replaced.
-    pub(super) fn first_line(&self, path: &Path) -> Option<Arc<str>> {
-        if let Some(known) = self.first_lines.borrow().get(path) {
-            return known.clone();
+    /// What is at a path as the kernel follows it: its path without links, and what it is. None if nothing is there.
+    pub(super) fn real_path(&self, path: &Path) -> Option<(PathBuf, FileType)> {
+        let follow = || {
+            let real = path.canonicalize().ok()?;
+            let kind = real.symlink_metadata().ok()?.file_type();
+            Some((real, kind))
+        };
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return follow() };
+        // A path that ends with a slash leads to a directory only.
+        if !path.as_os_str().as_bytes().ends_with(name.as_bytes()) {
+            return follow();
         }
-        let line = self.read_first_line(path);
-        self.first_lines.borrow_mut().insert(path.to_owned(), line.clone());
-        line
-    }
-
-    fn read_first_line(&self, path: &Path) -> Option<Arc<str>> {
-        let mut start = Vec::new();
-        self.open(path).ok()?.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
-        start.split(|byte| *byte == b'\n').next().map(|line| String::from_utf8_lossy(line).into())
+        let kind = path.symlink_metadata().ok()?.file_type();
+        if kind.is_symlink() {
+            return follow();
+        }
+        let mut directories = self.real_directories.borrow_mut();
+        let real = directories
+            .entry(directory.to_owned())
+            .or_insert_with(|| directory.canonicalize().ok())
+            .as_ref()?;
+        Some((real.join(name), kind))
     }
 
     /// The files below a directory of the workspace that hooks run or read, without what hooks write.
@@ -326,51 +325,4 @@ fn is_code(path: &Path) -> bool {
 fn has_init(directory: &Path) -> bool {
     let mut entries = directory.read_dir().into_iter().flatten().flatten();
     entries.any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with("__init__.")))
-}
-
-/// The digest of a file, from memory if it has not changed. Otherwise it is opened and read.
-pub(super) fn digest_of(
-    metadata: &Metadata,
-    open: impl FnOnce() -> Result<File, String>,
-) -> Result<Arc<str>, String> {
-    let version = FileVersion::of(metadata);
-    if let Some(known) = DIGESTS.lock().get(&version) {
-        return Ok(Arc::clone(known));
-    }
-    let file = open()?;
-    let opened = file.metadata().map_err(files::unreadable)?;
-    let digest: Arc<str> = sha256(&files::read_open(file, LARGEST_FILE)?).into();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    if version.changed() < now.saturating_sub(RECENT) && FileVersion::of(&opened) == version {
-        let mut digests = DIGESTS.lock();
-        if digests.len() >= MOST_REMEMBERED {
-            digests.clear();
-        }
-        digests.insert(version, Arc::clone(&digest));
-    }
-    Ok(digest)
-}
-
-impl FileVersion {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// When it was changed last, its mode and its names included, as the time since 1970. No program can set it back.
-    pub(super) fn changed(&self) -> Duration {
-        let (seconds, nanoseconds) = self.changed;
-        let whole = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-        whole + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
-    }
-}
-
-/// The version of the file or directory that a path leads to, also through links.
-pub(super) fn version_at(path: &Path) -> Option<FileVersion> {
-    path.metadata().ok().map(|metadata| FileVersion::of(&metadata))
 }

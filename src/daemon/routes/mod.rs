@@ -4,7 +4,6 @@ mod data_status;
 mod events;
 mod extract;
 mod health;
-mod hooks;
 mod native_events;
 mod native_response;
 mod openapi;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::{
     data_status::{AGENT_STATUS, AUDIT_STATUS, DATA_STATUS},
     events::{self, EVENT, OUTCOME},
-    health, hooks, native_events,
+    health, native_events,
     native_response::PROCESS_ANSWER,
     openapi,
     operation::{
@@ -126,7 +126,7 @@ pub(super) static ROUTES: [Route; 19] = [
             request: None,
             success: &[ok("The hooks", Json(AnyObjects))],
             errors: &[INVALID_QUERY, UNKNOWN_WORKSPACE],
-            handler: |method| on(method, hooks::list),
+            handler: |method| on(method, workspaces::list_hooks),
         }],
     },
     Route {

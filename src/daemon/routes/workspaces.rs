@@ -1,4 +1,4 @@
-//! Lists, registers, shows and removes workspaces.
+//! Lists, registers, shows and removes workspaces, and lists their hooks.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -7,13 +7,14 @@ use axum::{
     body::Body,
     extract::State,
     http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
     data_status::{LastGoodFile, last_good_schema},
-    extract::{PathParameter, unknown_workspace, workspace_id},
+    extract::{ApiQuery, PathParameter, unknown_workspace, workspace_id},
     trust::{HookTrustView, hook_trust_schema},
 };
 use crate::{
@@ -26,6 +27,7 @@ use crate::{
         state::{DaemonState, Registration, RequestContext},
     },
     model::{Diagnostic, DialectName, HookName, WorkspaceId},
+    registry::HookListing,
 };
 
 /// The body of a registration.
@@ -312,4 +314,39 @@ fn agent_dialect(name: &str) -> Result<DialectName, ApiError> {
         let hint = format!("use one of {}", known.join(", "));
         ApiError::bad_request("unknown_dialect", format!("unknown dialect {name:?}"), hint)
     })
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListHooksQuery {
+    workspace_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WorkspaceHook<'a> {
+    workspace_id: &'a WorkspaceId,
+    #[serde(flatten)]
+    hook: HookListing<'a>,
+}
+
+/// Lists the hooks in the form of `hookyard list --json`.
+pub(super) async fn list_hooks(
+    State(state): State<Arc<DaemonState>>,
+    ApiQuery(query): ApiQuery<ListHooksQuery>,
+) -> Result<Response, ApiError> {
+    let snapshots = match &query.workspace_id {
+        Some(text) => {
+            let id = workspace_id(text)?;
+            vec![state.orchestrator.snapshot(Some(&id)).ok_or_else(|| unknown_workspace(&id))?]
+        }
+        None => state.orchestrator.snapshots(),
+    };
+    let mut hooks = Vec::new();
+    for snapshot in &snapshots {
+        let workspace_id = &snapshot.workspace().id;
+        for known in snapshot.hooks() {
+            hooks.push(WorkspaceHook { workspace_id, hook: HookListing::of(&known.hook) });
+        }
+    }
+    Ok(Json(hooks).into_response())
 }

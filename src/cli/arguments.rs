@@ -1,13 +1,21 @@
 //! The command line as it is typed: the program and its subcommands.
 
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 #[cfg(feature = "daemon")]
 use super::{
     audit::AuditCommand,
     connect::{ConnectCommand, DisconnectCommand},
     doctor::DoctorCommand,
+    handlers::{DisableCommand, EnableCommand},
     log::LogCommand,
     outbox::OutboxCommand,
     relay::RelayCommand,
@@ -23,7 +31,8 @@ use super::{
 use super::{
     check::CheckCommand,
     convert::ConvertCommand,
-    exit::{CliResult, Exit},
+    escape,
+    exit::{CliError, CliResult, Exit},
     explain::ExplainCommand,
     fire::FireCommand,
     list::ListCommand,
@@ -31,18 +40,22 @@ use super::{
     replay::ReplayCommand,
     schema::SchemaCommand,
     screen::Screen,
+    test::TestCommand,
     trust::TrustCommand,
 };
+use crate::model::io_reason;
 
 const FOOTER: &str = "\
 Examples:
   hookyard new my-guard\tCreate a working hook to start from
+  hookyard disable NAME\tSwitch a hook off
   hookyard trust\tShow what hooks of a workspace run, and agree to it
   hookyard check\tFind mistakes in hook files
   hookyard list\tList hooks in the order in which they run
   hookyard explain --event event.json\tShow which hooks an event selects, and why
   hookyard fire --event event.json\tRun the hooks for one event
   hookyard replay session.jsonl\tRun the hooks for a recorded session
+  hookyard test\tRun the hooks for cases, and compare the outcomes
   hookyard tune --events session.jsonl\tFind out which hooks are faster when their processes are kept warm
   hookyard connect claude\tHave an agent ask hookyard
   hookyard serve --workspace .\tStart the daemon for hosts in any language
@@ -60,6 +73,15 @@ Examples:
   hookyard completions bash > ~/.local/share/bash-completion/completions/hookyard
   hookyard completions zsh > ~/.zfunc/_hookyard
   hookyard completions fish > ~/.config/fish/completions/hookyard.fish";
+
+const MAN_FOOTER: &str = "\
+Examples:
+  hookyard man | man -l -
+  hookyard man serve | man -l -
+  hookyard man --write ~/.local/share/man/man1";
+
+/// The width of examples in manual pages, in columns.
+const MAN_WIDTH: usize = 72;
 
 /// Run hooks for AI-agent hosts, and write new ones
 ///
@@ -84,8 +106,13 @@ pub(super) enum CliCommand {
     Explain(ExplainCommand),
     Fire(FireCommand),
     Replay(ReplayCommand),
+    Test(TestCommand),
     New(NewCommand),
     Trust(TrustCommand),
+    #[cfg(feature = "daemon")]
+    Enable(EnableCommand),
+    #[cfg(feature = "daemon")]
+    Disable(DisableCommand),
     #[cfg(feature = "daemon")]
     Tune(TuneCommand),
     Schema(SchemaCommand),
@@ -119,6 +146,7 @@ pub(super) enum CliCommand {
     #[cfg(feature = "daemon")]
     Workspaces(WorkspacesCommand),
     Completions(CompletionsCommand),
+    Man(ManCommand),
 }
 
 /// Print a completion script for your shell
@@ -139,6 +167,80 @@ impl CompletionsCommand {
         screen.print(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Done)
     }
+}
+
+/// Print a manual page, or write all of them
+///
+/// Without a command, prints the page of `hookyard` itself, as source for `man`.
+#[derive(Debug, Args)]
+#[command(after_help = MAN_FOOTER)]
+pub(super) struct ManCommand {
+    /// Command, such as `serve` or `workspaces add`
+    #[arg(value_name = "COMMAND")]
+    of: Vec<String>,
+
+    /// Directory to write the pages of all commands into, such as `hookyard-serve.1`
+    #[arg(long, value_name = "DIR", conflicts_with = "of")]
+    write: Option<PathBuf>,
+}
+
+/// Lays out the footer of a command in a width.
+type FooterLayout = fn(&clap::Command, usize) -> Option<String>;
+
+impl ManCommand {
+    /// `footer` lays out what follows the options of a command, in this width.
+    pub(super) fn run(self, command: clap::Command, footer: FooterLayout, screen: &Screen) -> CliResult {
+        let mut command = command.disable_help_subcommand(true);
+        command.build();
+        if let Some(directory) = &self.write {
+            let written =
+                fs::create_dir_all(directory).and_then(|()| write_pages(&command, footer, directory));
+            written.map_err(|error| {
+                let name = escape::path(directory);
+                CliError::new(format!("the pages cannot be written to {name}: {}", io_reason(&error)))
+            })?;
+            return Ok(Exit::Done);
+        }
+        let mut page = &command;
+        for name in &self.of {
+            page = page.find_subcommand(name).ok_or_else(|| {
+                let what = format!("there is no command `{}`", escape::line(name));
+                CliError::with_help(what, "`hookyard --help` lists them")
+            })?;
+        }
+        screen.print(&String::from_utf8_lossy(&page_of(page, footer)?.1))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Writes the pages of a command and its subcommands.
+fn write_pages(command: &clap::Command, footer: FooterLayout, directory: &Path) -> io::Result<()> {
+    let (name, page) = page_of(command, footer)?;
+    fs::write(directory.join(name), page)?;
+    command.get_subcommands().try_for_each(|subcommand| write_pages(subcommand, footer, directory))
+}
+
+/// The manual page of a command, and the name of its file.
+fn page_of(command: &clap::Command, footer: FooterLayout) -> io::Result<(String, Vec<u8>)> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if let Some(footer) = footer(command, MAN_WIDTH) {
+        // As it is laid out: examples are to be copied.
+        writeln!(page, ".SH NOTES\n.nf")?;
+        for line in footer.lines() {
+            writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    Ok((man.get_filename(), page))
 }
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ pub(super) struct SettingsFlags {
     #[arg(long, value_name = "DIR")]
     pub(super) home: Option<PathBuf>,
 
-    /// Settings file; keys it leaves out keep their defaults. For `serve` and `check`, environment
-    /// variables such as `HOOKYARD_LIMITS_IN_FLIGHT` override the file
+    /// Settings file; default: `~/.config/hookyard/hookyard.yaml`, if it exists. Keys it leaves out keep their
+    /// defaults. For `serve` and `check`, environment variables such as `HOOKYARD_LIMITS_IN_FLIGHT` override the file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 

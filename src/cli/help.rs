@@ -61,6 +61,11 @@ fn laid_out(command: clap::Command, width: usize) -> clap::Command {
     command.mut_subcommands(|subcommand| laid_out(subcommand, width))
 }
 
+/// The footer of a command in lines of this width, for its manual page.
+pub(super) fn footer_of(command: &clap::Command, width: usize) -> Option<String> {
+    command.get_after_help().map(|text| wrap::unglue(&footer(&text.to_string(), width)))
+}
+
 fn with_glue(argument: clap::Arg) -> clap::Arg {
     let help = argument.get_help().map(|text| wrap::glue(&text.to_string()));
     let long_help = argument.get_long_help().map(|text| wrap::glue(&text.to_string()));

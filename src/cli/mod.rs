@@ -21,6 +21,8 @@ mod exit;
 mod explain;
 mod fire;
 mod flags;
+#[cfg(feature = "daemon")]
+mod handlers;
 mod help;
 mod journal;
 mod list;
@@ -55,6 +57,7 @@ mod status;
 #[cfg(feature = "daemon")]
 mod stop;
 mod table;
+mod test;
 #[cfg(feature = "daemon")]
 mod top;
 mod trust;
@@ -138,47 +141,45 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Explain(explain) => explain.run(&screen),
         CliCommand::Fire(fire) => on_runtime(Box::pin(fire.run(&screen))),
         CliCommand::Replay(replay) => on_runtime(Box::pin(replay.run(&screen))),
+        CliCommand::Test(test) => on_runtime(Box::pin(test.run(&screen))),
         CliCommand::New(new) => new.run(&screen),
         CliCommand::Trust(trust) => trust.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Tune(tune) => on_runtime(Box::pin(tune.run(&screen))),
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Connect(connect) => connect.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Disconnect(disconnect) => disconnect.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Doctor(doctor) => doctor.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Serve(serve) => {
-            serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, &screen))))
-        }
-        #[cfg(feature = "daemon")]
-        CliCommand::Relay(relay) => Ok(relay.run(&screen)),
-        #[cfg(feature = "daemon")]
-        CliCommand::Stop(stop) => stop.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Status(status) => status.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Runs(runs) => runs.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Top(top) => on_runtime(Box::pin(async { top.run(&screen) })),
-        #[cfg(feature = "daemon")]
-        CliCommand::Log(log) => log.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Audit(audit) => audit.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Outbox(outbox) => outbox.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Reload(reload) => reload.run(&screen),
-        #[cfg(feature = "daemon")]
-        CliCommand::Workspaces(workspaces) => workspaces.run(&screen),
         CliCommand::Completions(completions) => completions.run(&mut command(), &screen),
+        CliCommand::Man(man) => man.run(command(), help::footer_of, &screen),
+        #[cfg(feature = "daemon")]
+        of_daemon => run_of_daemon(of_daemon, &screen),
     };
     screen.report(result)
+}
+
+/// Runs a command that asks the daemon, or that only builds with it have.
+#[cfg(feature = "daemon")]
+fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
+    match command {
+        CliCommand::Enable(enable) => enable.run(screen),
+        CliCommand::Disable(disable) => disable.run(screen),
+        CliCommand::Tune(tune) => on_runtime(Box::pin(tune.run(screen))),
+        CliCommand::Connect(connect) => connect.run(screen),
+        CliCommand::Disconnect(disconnect) => disconnect.run(screen),
+        CliCommand::Doctor(doctor) => doctor.run(screen),
+        CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(screen),
+        CliCommand::Serve(serve) => {
+            serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, screen))))
+        }
+        CliCommand::Relay(relay) => Ok(relay.run(screen)),
+        CliCommand::Stop(stop) => stop.run(screen),
+        CliCommand::Status(status) => status.run(screen),
+        CliCommand::Runs(runs) => runs.run(screen),
+        CliCommand::Top(top) => on_runtime(Box::pin(async { top.run(screen) })),
+        CliCommand::Log(log) => log.run(screen),
+        CliCommand::Audit(audit) => audit.run(screen),
+        CliCommand::Outbox(outbox) => outbox.run(screen),
+        CliCommand::Reload(reload) => reload.run(screen),
+        CliCommand::Workspaces(workspaces) => workspaces.run(screen),
+        _ => Ok(Exit::Usage),
+    }
 }
 
 /// How a command ends that would start hooks, if it is run inside one. Otherwise hooks that call hookyard could start
@@ -188,7 +189,7 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         CliCommand::Fire(fire) if fire.is_native() && is_below_hookyard() => return Some(Exit::Done),
         // A host must not take the refusal for consent.
         CliCommand::Fire(fire) if fire.is_native() => Exit::Native(BLOCK),
-        CliCommand::Fire(_) | CliCommand::Replay(_) => Exit::Failed,
+        CliCommand::Fire(_) | CliCommand::Replay(_) | CliCommand::Test(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
         CliCommand::Serve(_) | CliCommand::Tune(_) => Exit::Failed,
         // They start no hooks, or decide themselves.
@@ -199,9 +200,12 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Trust(_)
         | CliCommand::Schema(_)
         | CliCommand::Convert(_)
-        | CliCommand::Completions(_) => return None,
+        | CliCommand::Completions(_)
+        | CliCommand::Man(_) => return None,
         #[cfg(feature = "daemon")]
-        CliCommand::Connect(_)
+        CliCommand::Enable(_)
+        | CliCommand::Disable(_)
+        | CliCommand::Connect(_)
         | CliCommand::Disconnect(_)
         | CliCommand::Doctor(_)
         | CliCommand::Stop(_)

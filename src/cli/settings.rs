@@ -1,11 +1,12 @@
-//! Settings of a command, from its file, environment variables and flags, and changes of that file.
+//! Settings of a command, from its file, environment variables and flags.
 
 use std::{
     io::{self, Read},
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
+use rustix::process::geteuid;
 use tracing::Level;
 
 use super::{
@@ -16,12 +17,21 @@ use super::{
     screen::{FATAL_TARGET, MessageFormat, Screen},
 };
 use crate::{
-    config::Settings,
-    model::{Diagnostic, Severity},
+    config::{self, Settings},
+    model::{Diagnostic, Severity, io_reason},
 };
 
 /// The largest settings file, in bytes.
 const LARGEST_SETTINGS: u64 = 1 << 20;
+
+/// The variable that names the settings file.
+const FILE_VARIABLE: &str = "HOOKYARD_CONFIG";
+
+/// The variable that names the directory with the settings of a user, as the XDG Base Directory Specification has it.
+const DIRECTORY_VARIABLE: &str = "XDG_CONFIG_HOME";
+
+/// Where the settings file is in that directory.
+const FILE_BELOW_CONFIG: &str = "hookyard/hookyard.yaml";
 
 /// Whether a command takes settings from environment variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +49,14 @@ pub(super) fn settings_of(
     flags: &SettingsFlags,
     variables: VariablePolicy,
 ) -> Result<(Settings, Vec<Diagnostic>), CliError> {
-    let text = flags.config.as_deref().map(text_of).transpose()?;
-    let file = text.as_deref().zip(flags.config.as_deref());
-    let variables = std::env::vars_os().filter(|_| variables == VariablePolicy::Read);
-    let (settings, diagnostics) = Settings::layered(file, variables, &flags.set);
+    let found = settings_file(flags, variables)?;
+    let text = found.as_deref().map(text_of).transpose()?;
+    let file = text.as_deref().zip(found.as_deref());
+    let layer = std::env::vars_os().filter(|_| variables == VariablePolicy::Read);
+    let (settings, mut diagnostics) = Settings::layered(file, layer, &flags.set);
+    if variables == VariablePolicy::Ignored {
+        diagnostics.extend(ignored_variable(flags));
+    }
     let mut settings = settings.unwrap_or_default();
     if let Some(home) = &flags.home {
         settings.home = Some(home_directory(home)?);
@@ -52,6 +66,97 @@ pub(super) fn settings_of(
         settings.sandbox.launcher = std::env::current_exe().ok();
     }
     Ok((settings, diagnostics))
+}
+
+/// The settings file of a command: the one that it is given, or else that of the user, if there is one.
+///
+/// Returns an error if nobody knows whether there is one, or if somebody else may have written it.
+fn settings_file(flags: &SettingsFlags, variables: VariablePolicy) -> Result<Option<PathBuf>, CliError> {
+    if let Some(given) = &flags.config {
+        return Ok(Some(given.clone()));
+    }
+    if variables == VariablePolicy::Read {
+        let named = std::env::var_os(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+        if let Some(file) = named.or_else(|| moved_file().filter(|file| file.symlink_metadata().is_ok())) {
+            check_own(&file)?;
+            return outside_workspaces(&file, flags).map(|()| Some(file));
+        }
+    }
+    let Some(file) = user_file(flags) else { return Ok(None) };
+    match file.symlink_metadata() {
+        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Ok(None)
+        }
+        _ => check_own(&file).map(|()| Some(file)),
+    }
+}
+
+/// Returns an error unless a file belongs to this user or root, who alone can write it.
+fn check_own(file: &Path) -> Result<(), CliError> {
+    let metadata =
+        file.metadata().map_err(|error| unusable(file, &format!("cannot be read: {}", io_reason(&error))))?;
+    if metadata.uid() != 0 && metadata.uid() != geteuid().as_raw() {
+        return Err(unusable(file, "belongs to another user"));
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err(unusable(file, "can be written by others; run `chmod go-w` on it"));
+    }
+    Ok(())
+}
+
+/// Returns an error about a file in a workspace: its project could have set the variable that names it.
+fn outside_workspaces(file: &Path, flags: &SettingsFlags) -> Result<(), CliError> {
+    let own = Settings { home: flags.home.clone(), ..Settings::default() };
+    let home = config::home_directory(&own, &|name| std::env::var(name).ok());
+    let directory = file.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()));
+    let workspace = directory.and_then(|directory| config::nearest_workspace(&directory, home.as_deref()));
+    let Some(workspace) = workspace else { return Ok(()) };
+    let what = format!(
+        "the settings file `{}`, which a variable names, is in the workspace {}",
+        escape::path(file),
+        escape::path(&workspace)
+    );
+    Err(CliError::with_help(what, "name it with `--config FILE`: a project can set variables"))
+}
+
+/// The settings file that a command changes, which need not exist: the one that it is given, or else that of the user.
+///
+/// Returns an error if the user has no home directory.
+#[cfg(feature = "daemon")]
+pub(super) fn file_to_change(flags: &SettingsFlags) -> Result<PathBuf, CliError> {
+    flags.config.clone().or_else(|| user_file(flags)).ok_or_else(|| {
+        CliError::with_help("this account has no home directory", "name the settings file: `--config FILE`")
+    })
+}
+
+/// The settings file of the user, which need not exist.
+fn user_file(flags: &SettingsFlags) -> Option<PathBuf> {
+    let settings = Settings { home: flags.home.clone(), ..Settings::default() };
+    let home = config::home_directory(&settings, &|name| std::env::var(name).ok());
+    home.map(|home| home.join(".config").join(FILE_BELOW_CONFIG))
+}
+
+/// The settings file of the user where a variable says that all settings of the user are elsewhere.
+fn moved_file() -> Option<PathBuf> {
+    let directory = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
+    directory.filter(|directory| directory.is_absolute()).map(|directory| directory.join(FILE_BELOW_CONFIG))
+}
+
+/// A remark on a variable that names a settings file for `serve` and `check` alone.
+fn ignored_variable(flags: &SettingsFlags) -> Option<Diagnostic> {
+    if flags.config.is_some() {
+        return None;
+    }
+    let is_set = std::env::var_os(FILE_VARIABLE).is_some_and(|name| !name.is_empty());
+    let is_moved = moved_file().is_some_and(|file| Some(&file) != user_file(flags).as_ref() && file.exists());
+    let name = match () {
+        () if is_set => FILE_VARIABLE,
+        () if is_moved => DIRECTORY_VARIABLE,
+        () => return None,
+    };
+    let message = "only `serve` and `check` find their settings file by it: a project can set variables";
+    let remark = Diagnostic::of_file(Severity::Info, "ignored-variable", Path::new(name), message);
+    Some(remark.help("name the file with `--config FILE`"))
 }
 
 /// Shows what is wrong with settings on standard error.
@@ -84,10 +189,7 @@ fn level(severity: Severity) -> Level {
 fn home_directory(given: &Path) -> Result<PathBuf, CliError> {
     given.canonicalize().map_err(|error| {
         let name = escape::path(given);
-        CliError::new(format!(
-            "the home directory `{name}` cannot be used: {}",
-            crate::model::io_reason(&error)
-        ))
+        CliError::new(format!("the home directory `{name}` cannot be used: {}", io_reason(&error)))
     })
 }
 
@@ -95,8 +197,8 @@ fn home_directory(given: &Path) -> Result<PathBuf, CliError> {
 ///
 /// Returns an error if it cannot be read, is too large, or is not UTF-8.
 fn text_of(file: &Path) -> Result<String, CliError> {
-    let bytes = start_of(file)
-        .map_err(|error| unusable(file, &format!("cannot be read: {}", crate::model::io_reason(&error))))?;
+    let bytes =
+        start_of(file).map_err(|error| unusable(file, &format!("cannot be read: {}", io_reason(&error))))?;
     if bytes.len() as u64 > LARGEST_SETTINGS {
         return Err(unusable(file, &format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
     }
@@ -119,154 +221,4 @@ fn start_of(file: &Path) -> io::Result<Vec<u8>> {
 
 fn unusable(file: &Path, why: &str) -> CliError {
     CliError::new(format!("the settings file `{}` {why}", escape::path(file)))
-}
-
-/// Changes the text of a settings file.
-#[cfg(feature = "daemon")]
-pub(super) mod edit {
-    use std::{collections::BTreeMap, ops::Range, path::Path};
-
-    use crate::{
-        config::{HandlerMode, Settings},
-        dialect::{Document, Span, Value},
-    };
-
-    /// Some editors put it before the first line of a text.
-    const BYTE_ORDER_MARK: &str = "\u{feff}";
-
-    /// Words that YAML, or an older version of it, does not read as texts.
-    const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-
-    /// A text as a key, quoted unless it certainly needs no quotes.
-    pub(in crate::cli) fn key_text(text: &str) -> String {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let is_word = WORDS.contains(&text.to_ascii_lowercase().as_str());
-        if text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_plain) && !is_word {
-            text.to_owned()
-        } else {
-            serde_json::Value::from(text).to_string()
-        }
-    }
-
-    /// The text of a settings file with these modes in `handlers`, by the name or command of a hook. Everything else, also
-    /// comments and formatting, stays as it is.
-    ///
-    /// Returns `None` if the file is written in a way in which that cannot be done safely.
-    pub(in crate::cli) fn with_modes(
-        text: &str,
-        file: &Path,
-        modes: &BTreeMap<String, HandlerMode>,
-    ) -> Option<String> {
-        let mark = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" };
-        let mut expected = Settings::from_yaml(text, file).0?;
-        let mut edited = text[mark.len()..].to_owned();
-        for (name, mode) in modes {
-            let entry = expected.handlers.entry(name.clone()).or_default();
-            if entry.mode != Some(*mode) {
-                entry.mode = Some(*mode);
-                let TextEdit { range, new } = mode_edit(&edited, file, name, mode.as_str())?;
-                edited.replace_range(range, &new);
-            }
-        }
-        let edited = format!("{mark}{edited}");
-        // What was written must be what was meant, and nothing else.
-        (Settings::from_yaml(&edited, file).0.as_ref() == Some(&expected)).then_some(edited)
-    }
-
-    /// What takes the place of a part of a text.
-    struct TextEdit {
-        range: Range<usize>,
-        new: String,
-    }
-
-    /// The edit that gives a hook its mode.
-    fn mode_edit(text: &str, file: &Path, name: &str, mode: &str) -> Option<TextEdit> {
-        let key = format!("{}:", key_text(name));
-        let flow_entry = format!(" {}: {{ \"mode\": \"{mode}\" }}", serde_json::Value::from(name));
-        let mode_line = format!("mode: {mode}");
-        let first_entry = || vec![(0, "handlers:".to_owned()), (2, key.clone()), (4, mode_line.clone())];
-        // Settings that say nothing are no document.
-        let Ok(document) = Document::parse(text.as_bytes(), file) else {
-            return Some(at_end(text, &first_entry()));
-        };
-        let root = document.root()?;
-        let Some(handlers) = root.get("handlers") else {
-            let flow = in_flow(text, root.span(), format!(" \"handlers\": {{{flow_entry} }},"));
-            return Some(flow.unwrap_or_else(|| at_end(text, &first_entry())));
-        };
-        let entries = handlers.as_mapping().filter(|entries| entries.values().next().is_some());
-        let Some(entries) = entries else {
-            return Some(instead(text, &handlers, &first_entry()[1..]));
-        };
-        let Some(entry) = entries.get(name) else {
-            let flow = in_flow(text, handlers.span(), format!("{flow_entry},"));
-            return flow.or_else(|| {
-                let indent = indent_of(text, &entries.values().next()?)?;
-                Some(below(text, &handlers, &[(indent, key), (indent + 2, mode_line)]))
-            });
-        };
-        let keys = entry.as_mapping().filter(|keys| keys.values().next().is_some());
-        let Some(keys) = keys else {
-            return Some(instead(text, &entry, &[(indent_of(text, &entry)? + 2, mode_line)]));
-        };
-        if let Some(old) = keys.get("mode") {
-            return Some(TextEdit { range: old.span().range(), new: mode.to_owned() });
-        }
-        in_flow(text, entry.span(), format!(" \"mode\": \"{mode}\",")).or_else(|| {
-            let indent = indent_of(text, &keys.values().next()?)?;
-            Some(below(text, &entry, &[(indent, mode_line)]))
-        })
-    }
-
-    /// Adds lines at the end of the text.
-    fn at_end(text: &str, lines: &[(usize, String)]) -> TextEdit {
-        let added = indented(text, lines);
-        let line_end = line_end(text);
-        let is_at_start = text.is_empty() || text.ends_with('\n');
-        let added = if is_at_start { added.trim_start_matches(line_end) } else { &added };
-        TextEdit { range: text.len()..text.len(), new: format!("{added}{line_end}") }
-    }
-
-    /// Adds a text at the beginning of a mapping in braces; `None` if it has none.
-    fn in_flow(text: &str, span: Span, new: String) -> Option<TextEdit> {
-        let start = span.range().start;
-        text[start..].starts_with('{').then(|| TextEdit { range: start + 1..start + 1, new })
-    }
-
-    /// Adds lines below that of a key.
-    fn below(text: &str, value: &Value<'_>, lines: &[(usize, String)]) -> TextEdit {
-        let key_end = value.key_span().range().end;
-        let line = text[key_end..].find('\n').map_or(text.len(), |end| key_end + end);
-        let end = text[..line].trim_end_matches('\r').len();
-        TextEdit { range: end..end, new: indented(text, lines) }
-    }
-
-    /// Puts lines in the place of a value that has nothing in it.
-    fn instead(text: &str, value: &Value<'_>, lines: &[(usize, String)]) -> TextEdit {
-        let span = value.span().range();
-        if text[span.clone()].trim().is_empty() {
-            return below(text, value, lines);
-        }
-        let start = text[..span.start].trim_end_matches([' ', '\t']).len();
-        TextEdit { range: start..span.end, new: indented(text, lines) }
-    }
-
-    /// The column of a key; `None` if something other than spaces is before it.
-    fn indent_of(text: &str, value: &Value<'_>) -> Option<usize> {
-        let before = &text[..value.key_span().range().start];
-        let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
-        line.bytes().all(|byte| byte == b' ').then_some(line.len())
-    }
-
-    /// Each line after a line end.
-    fn indented(text: &str, lines: &[(usize, String)]) -> String {
-        let line_end = line_end(text);
-        let line = |(indent, line): &(usize, String)| [line_end, &" ".repeat(*indent), line].concat();
-        lines.iter().map(line).collect()
-    }
-
-    /// How the lines of a text end.
-    fn line_end(text: &str) -> &'static str {
-        if text.contains("\r\n") { "\r\n" } else { "\n" }
-    }
 }

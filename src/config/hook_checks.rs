@@ -3,11 +3,13 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     num::NonZeroUsize,
 };
 
-use super::{HandlerMode, HandlerSettings, Settings, files::FileBytes, last_good_store::GoodFiles};
+use super::{
+    HandlerMode, HandlerSettings, Settings, files::FileBytes, guards::is_guard, last_good_store::GoodFiles,
+};
 use crate::{
     dialect::{HookRules, UnixSockets, UnsafeVariables},
     model::{
@@ -16,6 +18,9 @@ use crate::{
     },
     registry::guards_alike,
 };
+
+/// By what the operator switches hooks off.
+const OPERATOR_SWITCH: &str = "`handlers` in the settings";
 
 /// What hook files are checked against under these settings.
 pub(super) fn hook_rules(settings: &Settings) -> HookRules {
@@ -48,6 +53,36 @@ pub(super) fn configure(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerS
         match &mut hook.handler {
             Handler::Command(command) => command.mode = command_mode(mode, settings.processes, command.mode),
             _ => diagnostics.extend(no_process(hook, mode)),
+        }
+    }
+    diagnostics
+}
+
+/// The names of the hooks that the settings switch off, by their names or by their commands as they are written.
+pub(super) fn switched_off(hooks: &[Hook], handlers: &BTreeMap<String, HandlerSettings>) -> BTreeSet<String> {
+    let off = || handlers.iter().filter(|(_, settings)| !settings.enabled).map(|(name, _)| name);
+    let by_command = hooks.iter().filter(|hook| {
+        let line = shell_line(hook);
+        off().any(|name| line.as_deref() == Some(name))
+    });
+    let mut names: BTreeSet<String> = by_command.map(|hook| hook.name.to_string()).collect();
+    names.extend(off().cloned());
+    names
+}
+
+/// Switches hooks off, whether or not they are trusted: the operator says so. What a level switched off stays as it is.
+///
+/// Returns a warning about each guard among them.
+pub(super) fn switch_off(hooks: &mut [Hook], names: &BTreeSet<String>) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for hook in hooks.iter_mut().filter(|hook| hook.enabled && names.contains(hook.name.as_str())) {
+        hook.enabled = false;
+        hook.execution.switches.disabled_by = Some(OPERATOR_SWITCH.into());
+        if let Some(file) = hook.source.file.as_deref().filter(|_| is_guard(hook)) {
+            let message = format!("the guard `{}` is switched off by {OPERATOR_SWITCH}", hook.name);
+            let warning = Diagnostic::of_file(Severity::Warning, "switched-off", file, message);
+            let help = format!("to have it again, run `hookyard enable {}`", hook.name);
+            diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..warning.help(help) });
         }
     }
     diagnostics

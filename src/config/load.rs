@@ -15,7 +15,8 @@ use super::{
     files::{self, FileBytes},
     guards,
     hook_checks::{
-        configure, duplicate_commands, hook_rules, missing_features, refused_targets, unique_names,
+        configure, duplicate_commands, hook_rules, missing_features, refused_targets, switch_off,
+        switched_off, unique_names,
     },
     last_good::{BrokenFileRules, load_with_last_good, note_versions},
     last_good_store::GoodFiles,
@@ -153,19 +154,19 @@ pub(super) fn read_workspace(
 impl LoadedWorkspace {
     /// Decides which hooks may run.
     fn check_trust(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
-        let hooks = std::mem::take(&mut self.hooks);
+        let off = switched_off(&self.hooks, &settings.handlers);
         let CheckedHooks { hooks, watched, diagnostics } = trust::check_trust(
             &self.workspace,
-            hooks,
+            std::mem::take(&mut self.hooks),
             &self.definitions,
             given,
             settings,
             context.environment,
         );
         self.hooks = hooks;
-        self.watched.extend(watched);
-        self.watched.extend(content::hash_hooks(&mut self.hooks, &self.workspace.root));
-        self.diagnostics.extend(diagnostics);
+        self.diagnostics.extend(switch_off(&mut self.hooks, &off).into_iter().chain(diagnostics));
+        let scripts = content::hash_hooks(&mut self.hooks, &self.workspace.root);
+        self.watched.extend(watched.into_iter().chain(scripts));
         let LoadContext { models, project_roots, .. } = *context;
         let environment = &|name: &str| referenced_variable(settings, context.environment, name);
         let sources =

@@ -174,12 +174,19 @@ fn no_command_that_loads_hooks_prints_a_secret() {
     let events: &str = &file("session.jsonl", &session);
     let event: &str = &file("event.json", lines.next().unwrap());
     let changed: &str = &file("changed.json", lines.nth(1).unwrap());
-    let commands: [&[&str]; 9] = [
+    let case = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        json!({ "name": "nothing happens", "event": event, "expect": { "verdict": "halt", "patched": {}, "notes": ["x"] } })
+    };
+    let cases: Vec<Value> = session.lines().map(case).collect();
+    let cases: &str = &file("cases.json", &json!({ "cases": cases }).to_string());
+    let commands: [&[&str]; 10] = [
         &["check"],
         &["list"],
         &["explain", "--event", event],
         &["fire", "--event", event],
         &["replay", events],
+        &["test", cases],
         &["tune", "--events", events, "--rounds", "1", "--for", "5s"],
         &["trust"],
         &["trust", "--list"],

@@ -19,7 +19,10 @@ pub(crate) async fn orchestrator_with(workspace: &Path, settings: Settings) -> O
 }
 
 /// The commands that load a workspace.
-const LOADING: [&str; 9] = ["check", "list", "explain", "fire", "replay", "tune", "serve", "convert", "new"];
+const LOADING: [&str; 12] = [
+    "check", "list", "explain", "fire", "replay", "test", "enable", "disable", "tune", "serve", "convert",
+    "new",
+];
 
 /// The flags that switch trust off.
 pub(crate) const OFF: [&str; 2] = ["--set", "trust=off"];

@@ -19,6 +19,7 @@ use super::{
     replay::{Recording, print_unreadable_lines},
     screen::Screen,
     session::{ABORT_GRACE, StopSignals, start_error},
+    settings::file_to_change,
     units::plural,
     workspace::{LocatedWorkspace, snapshot},
 };
@@ -70,8 +71,8 @@ pub(super) struct TuneCommand {
     #[arg(long = "for", value_name = "DURATION", default_value = "5m", value_parser = limit)]
     time: Duration,
 
-    /// Write the proposal into the settings file of `--config`; the former file is kept beside it
-    #[arg(long, requires = "config")]
+    /// Write the proposal into the settings file, by default that of the user; the former file is kept beside it
+    #[arg(long)]
     write: bool,
 
     #[command(flatten)]
@@ -101,6 +102,7 @@ enum EventSource {
 impl TuneCommand {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?.trusting(self.trust);
+        let file = file_to_change(&self.workspace.settings)?;
         let source = self.source(&found, screen)?;
         let loaded = found.load();
         found.note_problems(&loaded.diagnostics, &loaded.files, screen);
@@ -132,15 +134,13 @@ impl TuneCommand {
         drop(work);
         trials.end().await;
         let mut report = TuneReport::new(hooks, source.name(), self.rounds);
-        if self.write
-            && let Some(file) = &self.workspace.settings.config
-        {
-            report.write(file)?;
+        if self.write {
+            report.write(&file)?;
         }
         if self.output.json {
             screen.print_json(&report)?;
         } else {
-            screen.print(&report.page(self.workspace.settings.config.as_deref(), screen))?;
+            screen.print(&report.page(&file, screen))?;
         }
         let is_complete = report.is_complete() && source.is_complete();
         Ok(if is_complete { Exit::Done } else { Exit::Failed })
@@ -214,7 +214,7 @@ impl TuneCommand {
 }
 
 /// Whether a hook is meant by its name or its command.
-fn is_called(hook: &Hook, name: &str) -> bool {
+pub(super) fn is_called(hook: &Hook, name: &str) -> bool {
     let by_command = || match &hook.handler {
         Handler::Command(command) => *command.line.in_a_shell() == *name,
         _ => false,

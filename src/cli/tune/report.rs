@@ -16,9 +16,9 @@ use super::{
         connect::AgentSettingsFile,
         escape,
         exit::CliError,
+        handlers::edit::{HandlerChange, key_text, with_handlers},
         paths::{display_path, shell_quoted},
         screen::Screen,
-        settings::edit::{key_text, with_modes},
         table::{EMPTY_CELL, Page, TextTable},
         units::{plural, precise_duration},
         wrap,
@@ -213,17 +213,21 @@ impl TuneReport {
     ///
     /// Returns an error if the file cannot be written, or not without a change of anything else.
     pub(super) fn write(&mut self, named: &Path) -> Result<(), CliError> {
-        let modes = self.handlers.iter().map(|(key, entry)| (key.clone(), entry.value)).collect();
+        let modes = self
+            .handlers
+            .iter()
+            .map(|(key, entry)| (key.clone(), HandlerChange::Mode(entry.value)))
+            .collect();
         let file = AgentSettingsFile::read(named, Path::new("/"))?;
         let text = String::from_utf8(file.bytes.clone().unwrap_or_default()).unwrap_or_default();
-        let Some(after) = with_modes(&text, &file.path, &modes) else {
+        let Some(after) = with_handlers(&text, &file.path, &modes) else {
             let what = format!("{} cannot be changed without touching the rest of it", escape::path(named));
             return Err(CliError::with_help(what, format!("add this by hand:\n{}", self.table())));
         };
         if after == text {
             return Ok(());
         }
-        self.backup = Some(back_up(&file.path, text.as_bytes())?);
+        self.backup = file.bytes.as_ref().map(|former| back_up(&file.path, former)).transpose()?;
         file.replace(after.as_bytes())?;
         self.written = Some(file.path);
         Ok(())
@@ -238,7 +242,7 @@ impl TuneReport {
     }
 
     /// The report for people.
-    pub(super) fn page(&self, config: Option<&Path>, screen: &Screen) -> String {
+    pub(super) fn page(&self, config: &Path, screen: &Screen) -> String {
         let mut page = Page::default();
         let events = self
             .recording
@@ -279,25 +283,19 @@ impl TuneReport {
     }
 
     /// What to do with the proposal.
-    fn add_next(&self, page: &mut Page, config: Option<&Path>) {
+    fn add_next(&self, page: &mut Page, config: &Path) {
         if self.handlers.is_empty() {
             return page.line("\nNothing to change.");
         }
         page.line(&format!("\n{} would be faster:\n", plural(self.handlers.len(), "hook")));
         page.line(&escape::block(&self.table(), 0));
-        match (&self.written, &self.backup, config) {
-            (Some(file), Some(backup), _) => {
-                let (file, backup) = (display_path(file), display_path(backup));
-                page.line(&format!("\nwritten to {file}; the former file is {backup}"));
-                page.line("a daemon that runs takes it when it is replaced: `hookyard serve --replace`");
-            }
-            (_, _, Some(config)) => {
-                page.line(&format!("\n`--write` merges it into {}", shell_quoted(config)));
-            }
-            (_, _, None) => {
-                page.line("\nadd it to the settings, or name their file: `--config FILE --write`");
-            }
-        }
+        let Some(file) = &self.written else {
+            return page.line(&format!("\n`--write` merges it into {}", shell_quoted(config)));
+        };
+        let former =
+            self.backup.as_ref().map(|backup| format!("; the former file is {}", display_path(backup)));
+        page.line(&format!("\nwritten to {}{}", display_path(file), former.unwrap_or_default()));
+        page.line("a daemon that runs takes it when it is replaced: `hookyard serve --replace`");
     }
 }
 

@@ -1,13 +1,13 @@
 //! The table `handlers` in settings files.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
-use super::super::settings::edit::{key_text, with_modes};
+use super::super::handlers::edit::{HandlerChange, key_text, with_handlers};
 use crate::config::HandlerMode;
 
 fn with(text: &str, modes: &[(&str, HandlerMode)]) -> Option<String> {
-    let modes: BTreeMap<_, _> = modes.iter().map(|(name, mode)| ((*name).to_owned(), *mode)).collect();
-    with_modes(text, Path::new("hookyard.yaml"), &modes)
+    let changes = modes.iter().map(|(name, mode)| ((*name).to_owned(), HandlerChange::Mode(*mode)));
+    with_handlers(text, Path::new("hookyard.yaml"), &changes.collect())
 }
 
 #[test]

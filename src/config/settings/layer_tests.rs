@@ -255,11 +255,8 @@ fn unknown_variables_get_a_warning() {
     assert_eq!(settings, Some(Settings::default()));
     assert_eq!(
         reported,
-        [
-            "HOOKYARD_CONFIG: no setting has this variable (name the settings file with `--config FILE`)",
-            "HOOKYARD_ZZZ: no setting has this variable (the variable of a setting is its path, such as \
-             `HOOKYARD_LIMITS_IN_FLIGHT`)",
-        ]
+        ["HOOKYARD_ZZZ: no setting has this variable (the variable of a setting is its path, such as \
+             `HOOKYARD_LIMITS_IN_FLIGHT`)",]
     );
     good("secrets: { env_prefix: HOOKYARD_LIMITS_ }", &[("HOOKYARD_LIMITS_INFLIGHT", "1")], &[]);
 }

@@ -11,8 +11,9 @@ use crate::{
 const PREFIX: &str = "HOOKYARD_";
 
 /// Variables that hookyard knows and that are no settings.
-pub(super) const NOT_SETTINGS: [&str; 10] = [
+pub(super) const NOT_SETTINGS: [&str; 11] = [
     // Of the command line.
+    "HOOKYARD_CONFIG",
     "HOOKYARD_LOG",
     // Of hook processes, in which `hookyard` may be run again.
     "HOOKYARD_HOOK",
@@ -198,7 +199,6 @@ fn unknown_variable(name: &str, known: &[String]) -> Diagnostic {
     let near = name.strip_prefix(PREFIX).and_then(|end| nearest(end, &ends));
     let help = match near {
         Some(near) => format!("did you mean `{PREFIX}{near}`?"),
-        None if name == "HOOKYARD_CONFIG" => "name the settings file with `--config FILE`".to_owned(),
         None => "the variable of a setting is its path, such as `HOOKYARD_LIMITS_IN_FLIGHT`".to_owned(),
     };
     let message = "no setting has this variable";

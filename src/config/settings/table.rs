@@ -170,6 +170,10 @@ settings! {
     /// How a hook is run. What is not said here stays as its own file has it.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub entry HandlerSettings {
+        /// Whether the hook runs, if its own file and the levels above it do not switch it off. `hookyard disable` writes it.
+        #[example = "false"]
+        enabled: bool = true,
+
         /// How the process of a command is started: `oneshot`, `prespawn` or `worker`; `null` means as its own file says.
         #[example = "prespawn"]
         mode: Option<HandlerMode> = None,

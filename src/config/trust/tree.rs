@@ -295,7 +295,7 @@ fn is_unread(root: &Path, path: &Path, is_directory: bool, place: RunPlace) -> b
         (RunPlace::Copy, true) => UNREAD_DIRECTORIES.contains(&name),
         (RunPlace::Workspace, true) => name == ".git",
         (_, false) if is_definition(relative, name) => true,
-        (RunPlace::Copy, false) => is_written(),
+        (RunPlace::Copy, false) => is_written() || is_case_file(relative, name),
         (RunPlace::Workspace, false) => {
             let mut parts = relative.iter().filter_map(|part| part.to_str());
             (is_written() || parts.any(is_of_hooks)) && !may_be_code(path)
@@ -308,6 +308,12 @@ fn is_definition(relative: &Path, name: &str) -> bool {
         && relative.parent().is_some_and(|parent| {
             parent == Path::new(".openharness/hooks") || parent == Path::new(".openharness")
         })
+}
+
+/// Whether a file has cases for `hookyard test`, which no hook reads.
+fn is_case_file(relative: &Path, name: &str) -> bool {
+    let is_data = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+    is_data && relative.parent() == Some(Path::new(".openharness/tests"))
 }
 
 /// Whether a script could start or include a file: one with code, one that says nothing by its name, or a program.

@@ -23,6 +23,7 @@ fn no_command_inside_a_hook_starts_hooks() {
         (format!("fire {event}"), "1"),
         (format!("fire {event} --json"), "1"),
         ("replay event.json".to_owned(), "1"),
+        ("test event.json".to_owned(), "1"),
         ("tune --events event.json".to_owned(), "1"),
         ("serve --socket inside.sock".to_owned(), "1"),
     ];

@@ -1,10 +1,12 @@
 //! The commands, their output and their exit codes, on small workspaces of shell scripts.
 
+mod cases;
 mod check;
 mod fire;
 mod inside;
 mod levels;
 mod replay;
+mod switches;
 mod tune;
 
 use std::{
@@ -156,7 +158,6 @@ fn invalid_arguments_exit_with_2() {
         &["replay", "x.jsonl", "--sessions", "0"],
         &["tune", "--rounds", "4"],
         &["tune", "--for", "0s"],
-        &["tune", "--write"],
         &["fire", "--event", "-", "--native", "--json"],
         &["fire", "--event", "-", "--native"],
         &["completions", "cmd.exe"],
@@ -271,4 +272,25 @@ fn completions_know_every_command() {
         assert_eq!((done.code, done.err.as_str()), (0, ""));
         assert!(["check", "explain", "replay"].iter().all(|name| done.out.contains(name)), "{shell}");
     }
+}
+
+#[test]
+fn every_command_has_a_manual_page_with_its_examples() {
+    let here = tempfile::tempdir().unwrap();
+    let done = run(here.path(), &["man", "--write", "pages/man1"]);
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""));
+    let page = |name: &str| std::fs::read_to_string(here.path().join("pages/man1").join(name)).unwrap();
+    for command in hookyard::cli::command().get_subcommands() {
+        let name = command.get_name();
+        let page = page(&format!("hookyard-{name}.1"));
+        assert_eq!(run(here.path(), &["man", name]).out, page, "{name}");
+        for part in [".SH SYNOPSIS", ".SH OPTIONS", ".SH NOTES\n.nf\n", "\n\\&  hookyard"] {
+            assert!(page.contains(part), "{name}: {part} is missing: {page}");
+        }
+        assert!(!page.contains('\u{a0}'), "{name}");
+    }
+    assert!(page("hookyard.1").contains("hookyard\\-serve(1)"));
+    assert!(page("hookyard-workspaces-add.1").contains("hookyard workspaces add"));
+    let unknown = run(here.path(), &["man", "workspaces", "frobnicate"]);
+    assert!(unknown.code == 1 && unknown.err.contains("there is no command `frobnicate`"), "{}", unknown.err);
 }

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::daemon::{Daemon, DaemonSetup};
 
 /// Commands that look at a repository, or send it events.
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 20] = [
     &["check"],
     &["check", "--json", "--verbose"],
     &["list"],
@@ -28,6 +28,7 @@ const COMMANDS: [&[&str]; 19] = [
     &["fire", "--event", "event.json"],
     &["fire", "--native", "--dialect", "claude", "--event", "event.json"],
     &["replay", "events.jsonl"],
+    &["test"],
     &["tune", "--events", "events.jsonl"],
     &["convert", "--from", "claude", "--to", "openharness"],
     &["convert", "--from", "openharness", "--to", "claude"],
@@ -45,7 +46,7 @@ const COMMANDS: [&[&str]; 19] = [
 const NOBODY: &str = "/nonexistent/hookyard.sock";
 
 /// The same for each agent whose settings it has, and commands that ask a daemon.
-const MORE_COMMANDS: [&[&str]; 30] = [
+const MORE_COMMANDS: [&[&str]; 34] = [
     &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
     &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
     &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],
@@ -72,10 +73,14 @@ const MORE_COMMANDS: [&[&str]; 30] = [
     &["reload", "--socket", NOBODY],
     &["workspaces", "--socket", NOBODY],
     &["stop", "--socket", NOBODY],
+    &["record", "claude", "--socket", NOBODY],
     &["audit", "events.jsonl"],
     &["schema", "event"],
     &["completions", "bash"],
+    &["man"],
     &["help"],
+    &["disable", "oneshot"],
+    &["enable", "oneshot"],
 ];
 
 /// A copy of the repository, and a server that its hooks try to reach.
@@ -106,6 +111,11 @@ impl Clone {
         let hooks = self.root().join(".openharness/hooks");
         symlink("/etc/passwd", hooks.join("link.yaml")).unwrap();
         fs::write(hooks.join("\u{1b}[2J\nevil.yaml"), "name: evil\n").unwrap();
+        let cases = self.root().join(".openharness/tests");
+        fs::create_dir_all(&cases).unwrap();
+        symlink("/etc/passwd", cases.join("link.yaml")).unwrap();
+        let case = json!({ "name": "\u{1b}[2J", "event": event(), "expect": { "verdict": "halt", "reason": "\u{1b}[2J" } });
+        fs::write(cases.join("\u{1b}[2J\nevil.json"), json!({ "cases": [case] }).to_string()).unwrap();
         fs::write(self.root().join("event.json"), event().to_string()).unwrap();
         fs::write(self.root().join("native.json"), native(&self.root()).to_string()).unwrap();
         fs::write(self.root().join("gemini.json"), gemini(&self.root()).to_string()).unwrap();

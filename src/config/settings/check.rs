@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{listen::ListenSettings, table::Settings};
+use super::{boundaries::ListenSettings, table::Settings};
 use crate::dialect::{Mapping, Value};
 
 impl ListenSettings {

@@ -16,7 +16,6 @@ mod keys;
 #[cfg(test)]
 mod layer_tests;
 mod layers;
-mod listen;
 mod overrides;
 mod sandbox;
 mod table;
@@ -25,10 +24,9 @@ mod tests;
 mod value_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
-pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, OutboxSettings};
+pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings};
 pub use data::DataDirectory;
 pub use entries::HandlerMode;
-pub use listen::ListenSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
     AuditSettings, HandlerSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings,

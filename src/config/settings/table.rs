@@ -7,11 +7,10 @@ use super::{
         BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind,
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
-    boundaries::{HttpSettings, LevelSettings, LimitSettings, OutboxSettings},
+    boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings},
     data::{DataDirectory, NodeName},
     declare::settings,
     entries::{HandlerMode, ProcessCount},
-    listen::ListenSettings,
     sandbox::SandboxSettings,
     value_types::{
         Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, Temperature, TraceUrl, VariablePattern,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    api_request::ApiRequest,
+    ApiRequest,
     client::{ModelAnswer, ModelRequest, ModelToolCall, ToolResult, ToolUse, Turn},
 };
 use crate::model::{ApiModel, JsonOutput, TokenUsage};

@@ -12,8 +12,7 @@ use reqwest::{
 use serde::Deserialize;
 
 use super::{
-    anthropic,
-    api_request::ApiRequest,
+    ApiRequest, anthropic,
     client::{ModelAnswer, ModelClient, ModelError, ModelRequest},
     openai,
 };

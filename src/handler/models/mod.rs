@@ -5,8 +5,6 @@
 mod anthropic;
 #[cfg(feature = "models")]
 mod api;
-#[cfg(feature = "models")]
-mod api_request;
 mod call;
 mod client;
 mod conversation;
@@ -22,3 +20,22 @@ pub use client::{
     ToolUse, Turn,
 };
 pub(super) use conversation::Conversation;
+
+#[cfg(feature = "models")]
+use reqwest::header::{HeaderName, HeaderValue};
+
+/// The parts of an HTTP request that depend on the protocol.
+#[cfg(feature = "models")]
+#[derive(Debug)]
+struct ApiRequest {
+    /// The path below the base address.
+    path: &'static str,
+    /// The protocol's own headers, without the key.
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The header that carries the key.
+    key_header: HeaderName,
+    /// What precedes the key in its header.
+    key_prefix: &'static str,
+    /// The body, or why it cannot be written.
+    body: serde_json::Result<Vec<u8>>,
+}

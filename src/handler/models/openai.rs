@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    api_request::ApiRequest,
+    ApiRequest,
     client::{ModelAnswer, ModelRequest, ModelToolCall, ToolResult, ToolSpecification, ToolUse, Turn},
 };
 use crate::model::{ApiModel, JsonOutput, TokenUsage};

@@ -3,6 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 
 /// What to do about a directory that cannot be read or written.
 const DISK_ADVICE: &str = "check its permissions and the space on its disk, or set `data` to another directory, which \
@@ -105,7 +109,22 @@ impl StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => {
                 Self::damaged(path, error.to_string())
             }
-            Some(_) => Self::unusable(path, format!("{error}; {DISK_ADVICE}")),
+            Some(_) => {
+                let why = denied(path).unwrap_or_else(|| error.to_string());
+                Self::unusable(path, format!("{why}; {DISK_ADVICE}"))
+            }
         }
     }
+}
+
+/// Why one of the files of a database cannot be read and written, if the system says so: the database calls that a disk
+/// error.
+fn denied(path: &Path) -> Option<String> {
+    ["", "-wal", "-shm"].into_iter().find_map(|end| {
+        let mut file = path.to_owned().into_os_string();
+        file.push(end);
+        let errno = access(Path::new(&file), Access::READ_OK | Access::WRITE_OK).err()?;
+        let why = crate::model::io_reason(&errno.into());
+        (errno != Errno::NOENT).then(|| format!("{} cannot be written: {why}", Path::new(&file).display()))
+    })
 }

@@ -18,6 +18,7 @@ use super::{
     handlers::{DisableCommand, EnableCommand},
     log::LogCommand,
     outbox::OutboxCommand,
+    record::RecordCommand,
     relay::RelayCommand,
     reload::ReloadCommand,
     runs::RunsCommand,
@@ -58,6 +59,7 @@ Examples:
   hookyard test\tRun the hooks for cases, and compare the outcomes
   hookyard tune --events session.jsonl\tFind out which hooks are faster when their processes are kept warm
   hookyard connect claude\tHave an agent ask hookyard
+  hookyard record claude\tRecord the events of a connected agent
   hookyard serve --workspace .\tStart the daemon for hosts in any language
   hookyard doctor\tFind out why hooks do not run as they should
   hookyard status\tShow daemon status
@@ -137,6 +139,8 @@ pub(super) enum CliCommand {
     Top(TopCommand),
     #[cfg(feature = "daemon")]
     Log(LogCommand),
+    #[cfg(feature = "daemon")]
+    Record(RecordCommand),
     #[cfg(feature = "daemon")]
     Audit(AuditCommand),
     #[cfg(feature = "daemon")]

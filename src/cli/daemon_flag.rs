@@ -61,10 +61,15 @@ pub(super) struct ControlSocketFlags {
 impl ControlSocketFlags {
     /// A client for a person who controls the daemon.
     pub(super) fn interactive_client(&self) -> Client {
+        self.streaming_client().timeout(ANSWER_TIMEOUT)
+    }
+
+    /// The same without a timeout, for an answer that does not end.
+    pub(super) fn streaming_client(&self) -> Client {
         let named =
             self.control_socket.clone().or_else(|| variable(CONTROL_SOCKET_VARIABLE).map(PathBuf::from));
         let path = named.unwrap_or_else(|| default_control_socket(&self.event_socket.path()));
-        Client::new(path).timeout(ANSWER_TIMEOUT)
+        Client::new(path)
     }
 }
 

@@ -36,6 +36,8 @@ mod outcome_view;
 mod paint;
 mod paths;
 #[cfg(feature = "daemon")]
+mod record;
+#[cfg(feature = "daemon")]
 mod relay;
 #[cfg(feature = "daemon")]
 mod reload;
@@ -169,6 +171,7 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
             serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, screen))))
         }
         CliCommand::Relay(relay) => Ok(relay.run(screen)),
+        CliCommand::Record(record) => record.run(screen),
         CliCommand::Stop(stop) => stop.run(screen),
         CliCommand::Status(status) => status.run(screen),
         CliCommand::Runs(runs) => runs.run(screen),
@@ -210,6 +213,7 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Doctor(_)
         | CliCommand::Stop(_)
         | CliCommand::Relay(_)
+        | CliCommand::Record(_)
         | CliCommand::Status(_)
         | CliCommand::Runs(_)
         | CliCommand::Top(_)

@@ -39,8 +39,8 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// The path of canonical events, and the prefix of the paths of native ones.
 const EVENTS: &str = "/v1/events";
 
-/// The path of the stream, whose response has no end.
-const STREAM: &str = "/v1/stream";
+/// The paths of the streams, whose responses have no end.
+const STREAMS: [&str; 2] = ["/v1/stream", "/v1/recording"];
 
 /// The longest id of a client that is kept, in bytes.
 const MAX_ID_BYTES: usize = 128;
@@ -121,7 +121,7 @@ impl Admission {
             request.extensions_mut().insert(EventOrigin::new(auth.listener().as_str(), peer));
         }
         // Looked at before the token is checked: one that is replaced meanwhile ends the stream.
-        if route.path == STREAM
+        if STREAMS.contains(&route.path)
             && let Some(replaced) = auth.tokens_replaced()
         {
             request.extensions_mut().insert(TokensReplaced(replaced));

@@ -1,11 +1,17 @@
-//! The last event of each agent, for the status: which agents reach the daemon.
+//! The last event of each agent, for the status: which agents reach the daemon. And the events that hosts send, for who
+//! records them.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::model::{DialectName, EventKind};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::model::{DialectName, Event, EventKind, SessionId};
 
 /// How many bits of a record are the kind of the event.
 const KIND_BITS: u32 = 8;
@@ -63,6 +69,73 @@ impl AgentActivity {
             })
         });
         seen.filter(|last| last.events > 0).collect()
+    }
+}
+
+/// How many events a slow recorder may be behind.
+const MOST_WAITING: usize = 64;
+
+/// An event as its host sent it.
+#[derive(Debug)]
+pub(super) struct SentEvent {
+    pub(super) dialect: DialectName,
+    pub(super) session: SessionId,
+    pub(super) bytes: Box<[u8]>,
+}
+
+/// The events that hosts send, for those who record them.
+#[derive(Debug)]
+pub(super) struct SentEvents {
+    sender: broadcast::Sender<Arc<SentEvent>>,
+    /// How many record, for each event to read.
+    recorders: AtomicUsize,
+}
+
+impl Default for SentEvents {
+    fn default() -> Self {
+        Self { sender: broadcast::Sender::new(MOST_WAITING), recorders: AtomicUsize::new(0) }
+    }
+}
+
+impl SentEvents {
+    /// Tells those who record of an event.
+    pub(super) fn note(&self, dialect: DialectName, event: &Event, bytes: &[u8]) {
+        if self.recorders.load(Ordering::Relaxed) > 0 {
+            let sent = SentEvent { dialect, session: event.session_id.clone(), bytes: bytes.into() };
+            // An error means that nobody records any more.
+            _ = self.sender.send(Arc::new(sent));
+        }
+    }
+
+    /// Records all events from now on.
+    pub(super) fn record(self: &Arc<Self>) -> EventRecorder {
+        self.recorders.fetch_add(1, Ordering::Relaxed);
+        EventRecorder { receiver: self.sender.subscribe(), events: Arc::clone(self) }
+    }
+}
+
+/// Somebody who records events.
+#[derive(Debug)]
+pub(super) struct EventRecorder {
+    receiver: broadcast::Receiver<Arc<SentEvent>>,
+    events: Arc<SentEvents>,
+}
+
+impl EventRecorder {
+    /// The next event; an error with the number of those that were lost because this recorder is slow. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Arc<SentEvent>, u64> {
+        match self.receiver.recv().await {
+            Ok(sent) => Ok(sent),
+            Err(RecvError::Lagged(lost)) => Err(lost),
+            // It keeps the sender.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for EventRecorder {
+    fn drop(&mut self) {
+        self.events.recorders.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_activity::AgentActivity,
+    agent_activity::{AgentActivity, SentEvents},
     audit::Audit,
     denials::Denials,
     error::ApiError,
@@ -116,6 +116,8 @@ pub(super) struct DaemonState {
     pub(super) tokens: Arc<TcpTokens>,
     /// The last event of each agent.
     pub(super) activity: AgentActivity,
+    /// The events that hosts send, for those who record them.
+    pub(super) sent: Arc<SentEvents>,
     /// How many readers the stream has, at all listeners.
     pub(super) stream_readers: Arc<AtomicUsize>,
     /// Cancelled when a client of the API asks the daemon to stop.
@@ -194,6 +196,7 @@ impl DaemonState {
             observers,
             tokens: Arc::clone(tokens),
             activity: AgentActivity::default(),
+            sent: Arc::default(),
             stream_readers: Arc::default(),
             stop_requested: CancellationToken::new(),
             lameduck_over: CancellationToken::new(),

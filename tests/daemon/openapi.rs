@@ -61,6 +61,7 @@ const TABLE: &[Row] = &[
     ("DELETE", "/v1/runs/{id}", "/v1/runs/waiting", None, 404),
     ("DELETE", "/v1/runs/{id}", "/v1/runs/%ff", None, 400),
     ("GET", "/v1/stream", "/v1/stream?verdict=maybe", None, 400),
+    ("GET", "/v1/recording", "/v1/recording?dialect=klingon", None, 400),
     ("GET", "/v1/workspaces", "/v1/workspaces", None, 200),
     ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"$DIR/new"}"#), 201),
     (

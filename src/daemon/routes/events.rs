@@ -94,6 +94,7 @@ pub(super) fn read(
 ) -> Result<Event, EventError> {
     let mut event = state.orchestrator.read(dialect, bytes)?;
     state.activity.note(dialect, event.kind, SystemTime::now());
+    state.sent.note(dialect, &event, bytes);
     let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());
     // An invalid traceparent is ignored, as W3C Trace Context requires.
     event.trace = trace.and_then(|text| text.parse().ok());

@@ -33,6 +33,14 @@ impl Route {
     }
 }
 
+/// A response that is text.
+pub(super) const PLAIN_TEXT: ResponseContent = ResponseContent::Text("text/plain");
+
+/// A response of the usual status.
+pub(super) const fn ok(description: &'static str, body: ResponseContent) -> SuccessResponse {
+    SuccessResponse { status: 200, description, body }
+}
+
 /// Whether requests of a route count against the limit of requests of their listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::daemon) enum RequestLimit {

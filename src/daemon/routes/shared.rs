@@ -19,6 +19,10 @@ pub(super) const AS: Parameter = Parameter::query(
 pub(super) const DIALECT: Parameter = Parameter::path("dialect", "The format of the event", dialect);
 pub(super) const EVENT_KIND: Parameter = Parameter::query("event", "Only events of this kind", any_string);
 pub(super) const ONE_WORKSPACE: Parameter = Parameter::query("workspace_id", "Only this workspace", id);
+pub(super) const RECORDED_DIALECT: Parameter =
+    Parameter::query("dialect", "Only events in this format", dialect);
+pub(super) const RECORDED_SESSION: Parameter =
+    Parameter::query("session_id", "Only events of this session", any_string);
 pub(super) const RUN_ID: Parameter = Parameter::path("id", "The ID of the run", id);
 pub(super) const RUN_LIMIT: Parameter = Parameter::query(
     "limit",

@@ -1,7 +1,8 @@
-//! Streams finished invocations and outcomes as server-sent events. A slow reader loses the oldest.
+//! Streams finished invocations and outcomes, or the events that hosts send, as server-sent events. A slow reader loses the
+//! oldest.
 
 use std::{
-    fmt::Write,
+    convert::Infallible,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,21 +16,33 @@ use axum::{
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, error::Elapsed, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::extract::{ApiQuery, workspace_id};
 use crate::{
-    Notice, NoticeStream, NoticesLost, RunRef,
-    daemon::{error::ApiError, state::RequestContext, tokens::TokensReplaced},
-    model::{EventKind, HookReport, Outcome, Verdict, WorkspaceId},
+    Notice, NoticeStream, NoticesLost, Orchestrator, RunRef,
+    daemon::{
+        agent_activity::{EventRecorder, SentEvent},
+        error::ApiError,
+        listener_share::ListenerShare,
+        state::{DaemonState, RequestContext},
+        tokens::TokensReplaced,
+    },
+    model::{DialectName, EventKind, HookReport, Json, Outcome, SessionId, Verdict, WorkspaceId},
     telemetry::ApiMeters,
 };
 
 /// How often a quiet stream sends a comment: proxies keep the connection, and a reader that is gone is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// That comment.
+const STILL_HERE: &str = ": still here\n\n";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +50,13 @@ pub(super) struct StreamQuery {
     workspace_id: Option<String>,
     event: Option<String>,
     verdict: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordingQuery {
+    dialect: Option<String>,
+    session_id: Option<String>,
 }
 
 /// The notices that a reader asked for.
@@ -51,6 +71,20 @@ struct StreamFilter {
 struct StreamReader {
     notices: NoticeStream,
     filter: StreamFilter,
+    connection: StreamConnection,
+}
+
+/// One reader of the events that hosts send.
+struct RecordingReader {
+    recorder: EventRecorder,
+    dialect: Option<DialectName>,
+    session: Option<String>,
+    orchestrator: Orchestrator,
+    connection: StreamConnection,
+}
+
+/// What the readers of all streams have.
+struct StreamConnection {
     closing: CancellationToken,
     /// Cancelled when the reader's token may no longer be valid.
     tokens_replaced: CancellationToken,
@@ -90,29 +124,83 @@ struct NoticeData<'a> {
     outcome: Option<&'a Outcome>,
 }
 
+/// The data of an event of a recording.
+#[derive(Serialize)]
+struct RecordedData<'a> {
+    dialect: DialectName,
+    session_id: &'a SessionId,
+    event: Json,
+}
+
+/// Streams finished invocations and outcomes.
 pub(super) async fn follow(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
     tokens: Option<Extension<TokensReplaced>>,
     ApiQuery(query): ApiQuery<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let filter = StreamFilter::of(&query)?;
-    let permit = share.stream()?;
-    let reader = StreamReader {
-        notices: state.orchestrator.subscribe(),
-        filter,
-        closing: state.closing.clone(),
-        tokens_replaced: tokens.map(|Extension(TokensReplaced(replaced))| replaced).unwrap_or_default(),
-        meters: Arc::clone(&state.meters),
-        _place: StreamPlace::take(&state.stream_readers, permit),
-    };
-    // A comment at once tells the reader that it is subscribed: it misses nothing from here on.
-    let hello = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from_static(b": hookyard\n\n"))]);
-    let rest = stream::unfold(reader, |mut reader| async move {
+    let connection = StreamConnection::open(&state, &share, tokens)?;
+    let reader = StreamReader { notices: state.orchestrator.subscribe(), filter, connection };
+    Ok(event_stream(stream::unfold(reader, |mut reader| async move {
         let text = reader.next().await?;
-        Some((Ok(Bytes::from(text)), reader))
-    });
-    let body = Body::from_stream(futures_util::StreamExt::chain(hello, rest));
-    Ok(([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response())
+        Some((text, reader))
+    })))
+}
+
+/// Streams the events that hosts send.
+pub(super) async fn record(
+    State(RequestContext { daemon: state, share }): State<RequestContext>,
+    tokens: Option<Extension<TokensReplaced>>,
+    ApiQuery(query): ApiQuery<RecordingQuery>,
+) -> Result<Response, ApiError> {
+    let dialect = query.dialect.as_deref().map(dialect_name).transpose()?;
+    let connection = StreamConnection::open(&state, &share, tokens)?;
+    let (recorder, orchestrator) = (state.sent.record(), state.orchestrator.clone());
+    let reader = RecordingReader { recorder, dialect, session: query.session_id, orchestrator, connection };
+    Ok(event_stream(stream::unfold(reader, |mut reader| async move {
+        let text = reader.next().await?;
+        Some((text, reader))
+    })))
+}
+
+/// A response that sends these texts as they come.
+fn event_stream(texts: impl Stream<Item = String> + Send + 'static) -> Response {
+    // A comment at once tells the reader that it is subscribed: it misses nothing from here on.
+    let hello = stream::iter([": hookyard\n\n".to_owned()]);
+    let chunks = hello.chain(texts).map(|text| Ok::<_, Infallible>(Bytes::from(text)));
+    let body = Body::from_stream(chunks);
+    ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+impl StreamConnection {
+    fn open(
+        state: &DaemonState,
+        share: &ListenerShare,
+        tokens: Option<Extension<TokensReplaced>>,
+    ) -> Result<Self, ApiError> {
+        let permit = share.stream()?;
+        Ok(Self {
+            closing: state.closing.clone(),
+            tokens_replaced: tokens.map(|Extension(TokensReplaced(replaced))| replaced).unwrap_or_default(),
+            meters: Arc::clone(&state.meters),
+            _place: StreamPlace::take(&state.stream_readers, permit),
+        })
+    }
+
+    /// What comes next, or an error at this time if nothing has; none when the daemon shuts down or tokens were replaced.
+    async fn next<T>(&self, next: impl Future<Output = T>, deadline: Instant) -> Option<Result<T, Elapsed>> {
+        tokio::select! {
+            () = self.closing.cancelled() => None,
+            () = self.tokens_replaced.cancelled() => None,
+            received = timeout_at(deadline, next) => Some(received),
+        }
+    }
+
+    /// What tells a reader how much it has missed.
+    fn dropped(&self, count: u64) -> String {
+        self.meters.dropped(count);
+        format!("event: dropped\ndata: {{\"dropped\":{count}}}\n\n")
+    }
 }
 
 impl StreamFilter {
@@ -140,6 +228,11 @@ fn event_kind(name: &str) -> Result<EventKind, ApiError> {
         .ok_or_else(|| unknown_name("event", name, EventKind::ALL.iter().map(|kind| kind.as_str())))
 }
 
+fn dialect_name(name: &str) -> Result<DialectName, ApiError> {
+    let found = DialectName::ALL.iter().find(|known| known.as_str() == name).copied();
+    found.ok_or_else(|| unknown_name("dialect", name, DialectName::ALL.iter().map(|name| name.as_str())))
+}
+
 fn verdict(name: &str) -> Result<Verdict, ApiError> {
     let found = Verdict::ALL.iter().find(|verdict| verdict.as_str() == name).copied();
     found.ok_or_else(|| unknown_name("verdict", name, Verdict::ALL.iter().map(|verdict| verdict.as_str())))
@@ -151,25 +244,50 @@ fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>
 }
 
 impl StreamReader {
-    /// The text of the next event or comment; none when the daemon shuts down or tokens were replaced.
+    /// The text of the next event or comment; none when the stream ends.
     async fn next(&mut self) -> Option<String> {
+        let deadline = Instant::now() + HEARTBEAT;
         loop {
-            let received = tokio::select! {
-                () = self.closing.cancelled() => return None,
-                () = self.tokens_replaced.cancelled() => return None,
-                received = timeout(HEARTBEAT, self.notices.next()) => received,
-            };
-            match received {
+            match self.connection.next(self.notices.next(), deadline).await? {
                 Ok(Some(Ok(notice))) if self.filter.matches(&notice) => return Some(to_sse(&notice)),
                 Ok(Some(Ok(_))) => {}
-                Ok(Some(Err(NoticesLost { count, .. }))) => {
-                    self.meters.dropped(count);
-                    return Some(format!("event: dropped\ndata: {{\"dropped\":{count}}}\n\n"));
-                }
+                Ok(Some(Err(NoticesLost { count, .. }))) => return Some(self.connection.dropped(count)),
                 Ok(None) => return None,
-                Err(_) => return Some(": still here\n\n".to_owned()),
+                Err(_) => return Some(STILL_HERE.to_owned()),
             }
         }
+    }
+}
+
+impl RecordingReader {
+    /// The text of the next event or comment; none when the stream ends.
+    async fn next(&mut self) -> Option<String> {
+        let deadline = Instant::now() + HEARTBEAT;
+        loop {
+            match self.connection.next(self.recorder.next(), deadline).await? {
+                Ok(Ok(sent)) if self.wants(&sent) => {
+                    if let Some(event) = self.shown(&sent.bytes) {
+                        let (dialect, session) = (sent.dialect, &sent.session);
+                        return Some(sse("event", &RecordedData { dialect, session_id: session, event }));
+                    }
+                }
+                Ok(Ok(_)) => {}
+                Ok(Err(lost)) => return Some(self.connection.dropped(lost)),
+                Err(_) => return Some(STILL_HERE.to_owned()),
+            }
+        }
+    }
+
+    fn wants(&self, sent: &SentEvent) -> bool {
+        self.dialect.is_none_or(|wanted| wanted == sent.dialect)
+            && self.session.as_ref().is_none_or(|wanted| *wanted == sent.session.as_str())
+    }
+
+    /// An event without the secrets of any hook. None if it is no JSON, which no event is.
+    fn shown(&self, bytes: &[u8]) -> Option<Json> {
+        let event = Json::parse(std::str::from_utf8(bytes).ok()?).ok()?;
+        let mut snapshots = self.orchestrator.snapshots().into_iter();
+        snapshots.try_fold(event, |event, snapshot| snapshot.redactor().json(&event).ok())
     }
 }
 
@@ -182,10 +300,12 @@ fn to_sse(notice: &Notice) -> String {
             ("outcome", NoticeData { run, event: None, hook: None, outcome: Some(outcome) })
         }
     };
+    sse(name, &data)
+}
+
+/// An event of a stream.
+fn sse(name: &str, data: &impl Serialize) -> String {
     // JSON that is passed on unparsed may have line breaks between its values, which would end the event.
-    let json = serde_json::to_string(&data).unwrap_or_default().replace(['\n', '\r'], " ");
-    let mut text = String::with_capacity(json.len() + 32);
-    // Writing to a string cannot fail.
-    let _ = write!(text, "event: {name}\ndata: {json}\n\n");
-    text
+    let json = serde_json::to_string(data).unwrap_or_default().replace(['\n', '\r'], " ");
+    format!("event: {name}\ndata: {json}\n\n")
 }

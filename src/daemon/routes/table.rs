@@ -10,17 +10,17 @@ use super::{
     openapi,
     operation::{
         BodySchema::{AnyObject, AnyObjects, List, One},
-        Operation, RequestLimit,
-        ResponseContent::{self, Empty, Json, Text},
-        Route, RouteMethod, SuccessResponse,
+        Operation, PLAIN_TEXT, RequestLimit,
+        ResponseContent::{Empty, Json, Text},
+        Route, RouteMethod, SuccessResponse, ok,
     },
     outbox::{self, OUTBOX_CHANGE_VIEW, OUTBOX_CHOICE, OUTBOX_VIEW},
     reload::{self, RELOAD_VIEW},
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
     shared::{
         AS, BODY_ERRORS, DIALECT, EVENT_ERRORS, EVENT_KIND, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION,
-        NO_METRICS, ONE_WORKSPACE, RUN_ERRORS, RUN_ID, RUN_LIMIT, SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE,
-        UNKNOWN_WORKSPACE, VERDICT, WORKSPACE_ID, WORKSPACE_OF_RUN,
+        NO_METRICS, ONE_WORKSPACE, RECORDED_DIALECT, RECORDED_SESSION, RUN_ERRORS, RUN_ID, RUN_LIMIT,
+        SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE, VERDICT, WORKSPACE_ID, WORKSPACE_OF_RUN,
     },
     status::{
         self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
@@ -71,10 +71,8 @@ static COMPONENTS: [&Component; 26] = [
     &WORKSPACE_VIEW,
 ];
 
-const PLAIN_TEXT: ResponseContent = Text("text/plain");
-
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 19] = [
+pub(super) static ROUTES: [Route; 20] = [
     Route {
         path: "/v1/events",
         limit: RequestLimit::Counted,
@@ -308,6 +306,23 @@ pub(super) static ROUTES: [Route; 19] = [
         }],
     },
     Route {
+        path: "/v1/recording",
+        limit: RequestLimit::Exempt,
+        operations: &[Operation {
+            method: RouteMethod::Get,
+            id: "recordEvents",
+            tag: "operation",
+            right: AccessRight::Control,
+            summary: "Stream the events that hosts send as server-sent events.",
+            description: "Sends `event` with the dialect, the session and the event as its host sent it, without the secrets of hooks, and `dropped` with the number of those that a slow reader missed.",
+            parameters: &[RECORDED_DIALECT, RECORDED_SESSION],
+            request: None,
+            success: &[ok("A stream that does not end", Text("text/event-stream"))],
+            errors: &[INVALID_QUERY],
+            handler: |method| on(method, stream::record),
+        }],
+    },
+    Route {
         path: "/v1/openapi.json",
         limit: RequestLimit::Exempt,
         operations: &[Operation {
@@ -376,10 +391,6 @@ pub(super) static ROUTES: [Route; 19] = [
         }],
     },
 ];
-
-pub(super) const fn ok(description: &'static str, body: ResponseContent) -> SuccessResponse {
-    SuccessResponse { status: 200, description, body }
-}
 
 /// Answers with the document, which is made on first use.
 async fn show_document() -> Response {

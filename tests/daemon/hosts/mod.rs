@@ -10,6 +10,7 @@ mod handlers;
 mod isolation;
 mod levels;
 mod page;
+mod recording;
 mod relay;
 mod relay_answers;
 mod relay_wait;

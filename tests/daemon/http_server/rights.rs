@@ -26,8 +26,12 @@ fn operations(daemon: &Daemon) -> Vec<Operation> {
     for (path, item) in description["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("methods") {
             let path = path.replace("{id}", "x").replace("{dialect}", "claude");
-            // A stream would not end.
-            let path = if path == "/v1/stream" { "/v1/stream?verdict=none".to_owned() } else { path };
+            // Streams would not end.
+            let path = match path.as_str() {
+                "/v1/stream" => "/v1/stream?verdict=none".to_owned(),
+                "/v1/recording" => "/v1/recording?dialect=none".to_owned(),
+                _ => path,
+            };
             let right = operation["x-required-right"].as_str().expect("a right").to_owned();
             operations.push(Operation { method: method.to_uppercase(), path, right });
         }

@@ -77,9 +77,10 @@ fn settings_file(flags: &SettingsFlags, variables: VariablePolicy) -> Result<Opt
     }
     if variables == VariablePolicy::Read {
         let named = std::env::var_os(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-        if let Some(file) = named.or_else(|| moved_file().filter(|file| file.symlink_metadata().is_ok())) {
-            check_own(&file)?;
-            return outside_workspaces(&file, flags).map(|()| Some(file));
+        let moved = || moved_file(flags).filter(|file| file.symlink_metadata().is_ok());
+        if let Some(file) = named.or_else(moved) {
+            outside_workspaces(&file, flags)?;
+            return check_own(&file).map(|()| Some(file));
         }
     }
     let Some(file) = user_file(flags) else { return Ok(None) };
@@ -104,10 +105,14 @@ fn check_own(file: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns an error about a file in a workspace: its project could have set the variable that names it.
+/// Returns an error about a relative path, or a file in a workspace: its project could have set the variable that names
+/// it.
 fn outside_workspaces(file: &Path, flags: &SettingsFlags) -> Result<(), CliError> {
     let own = Settings { home: flags.home.clone(), ..Settings::default() };
     let home = config::home_directory(&own, &|name| std::env::var(name).ok());
+    if !file.is_absolute() {
+        return Err(unusable(file, &format!("is no absolute path, as `{FILE_VARIABLE}` must have")));
+    }
     let directory = file.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()));
     let workspace = directory.and_then(|directory| config::nearest_workspace(&directory, home.as_deref()));
     let Some(workspace) = workspace else { return Ok(()) };
@@ -136,10 +141,11 @@ fn user_file(flags: &SettingsFlags) -> Option<PathBuf> {
     home.map(|home| home.join(".config").join(FILE_BELOW_CONFIG))
 }
 
-/// The settings file of the user where a variable says that all settings of the user are elsewhere.
-fn moved_file() -> Option<PathBuf> {
+/// The settings file of the user where a variable says that all settings of the user are elsewhere than usual.
+fn moved_file(flags: &SettingsFlags) -> Option<PathBuf> {
     let directory = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
-    directory.filter(|directory| directory.is_absolute()).map(|directory| directory.join(FILE_BELOW_CONFIG))
+    let file = directory.filter(|directory| directory.is_absolute())?.join(FILE_BELOW_CONFIG);
+    (Some(&file) != user_file(flags).as_ref()).then_some(file)
 }
 
 /// A remark on a variable that names a settings file for `serve` and `check` alone.
@@ -148,7 +154,7 @@ fn ignored_variable(flags: &SettingsFlags) -> Option<Diagnostic> {
         return None;
     }
     let is_set = std::env::var_os(FILE_VARIABLE).is_some_and(|name| !name.is_empty());
-    let is_moved = moved_file().is_some_and(|file| Some(&file) != user_file(flags).as_ref() && file.exists());
+    let is_moved = moved_file(flags).is_some_and(|file| file.exists());
     let name = match () {
         () if is_set => FILE_VARIABLE,
         () if is_moved => DIRECTORY_VARIABLE,

@@ -139,8 +139,10 @@ pub(super) async fn follow(
     ApiQuery(query): ApiQuery<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let filter = StreamFilter::of(&query)?;
+    // Before it counts as a reader: who sees that number knows what it gets.
+    let notices = state.orchestrator.subscribe();
     let connection = StreamConnection::open(&state, &share, tokens)?;
-    let reader = StreamReader { notices: state.orchestrator.subscribe(), filter, connection };
+    let reader = StreamReader { notices, filter, connection };
     Ok(event_stream(stream::unfold(reader, |mut reader| async move {
         let text = reader.next().await?;
         Some((text, reader))
@@ -154,8 +156,8 @@ pub(super) async fn record(
     ApiQuery(query): ApiQuery<RecordingQuery>,
 ) -> Result<Response, ApiError> {
     let dialect = query.dialect.as_deref().map(dialect_name).transpose()?;
-    let connection = StreamConnection::open(&state, &share, tokens)?;
     let (recorder, orchestrator) = (state.sent.record(), state.orchestrator.clone());
+    let connection = StreamConnection::open(&state, &share, tokens)?;
     let reader = RecordingReader { recorder, dialect, session: query.session_id, orchestrator, connection };
     Ok(event_stream(stream::unfold(reader, |mut reader| async move {
         let text = reader.next().await?;

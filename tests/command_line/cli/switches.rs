@@ -192,6 +192,13 @@ fn variables_name_the_settings_file_for_serve_and_check_alone() {
         "{}",
         set_by_project.err
     );
+    let relative = user.run(&["check"], &[("HOOKYARD_CONFIG", "vendor/hookyard/hookyard.yaml")], "");
+    assert!(relative.code == 1 && relative.err.contains("is no absolute path"), "{}", relative.err);
+    // Where the variable says the usual place, it is the usual file.
+    fs::create_dir_all(user.directory.path().join("home/.config")).unwrap();
+    let usual = user.directory.path().canonicalize().unwrap().join("home/.config");
+    let checked = user.run(&["check"], &[("XDG_CONFIG_HOME", usual.to_str().unwrap())], "");
+    assert_eq!(checked.code, 0, "{}", checked.err);
     let gone = user.run(&["check"], &[("HOOKYARD_CONFIG", "/nowhere/hookyard.yaml")], "");
     assert!(gone.code == 1 && gone.err.contains("/nowhere/hookyard.yaml"), "{}", gone.err);
 }

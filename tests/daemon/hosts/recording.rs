@@ -1,13 +1,13 @@
 //! `record` and `GET /v1/recording`: what agents send, as they send it, for who may control the daemon.
 
-use std::{
-    io::{BufRead, BufReader},
-    process::Child,
-};
+use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
+
+/// What a recorder prints.
+const PRINTED: &str = "printed.jsonl";
 
 const SECRET: &str = "k3y-0002-of-the-shop";
 
@@ -42,7 +42,8 @@ fn recorder(daemon: &Daemon, arguments: &[&str]) -> Child {
     let before = daemon.get("/v1/status")["streams"].as_u64().unwrap();
     let mut program = Command::new(env!("CARGO_BIN_EXE_hookyard"));
     program.args(["record", "--socket"]).arg(daemon.socket()).args(arguments).current_dir(daemon.path());
-    let child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let out = fs::File::create(daemon.path().join(PRINTED)).unwrap();
+    let child = program.stdout(out).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("it records", || daemon.get("/v1/status")["streams"].as_u64().unwrap() > before);
     child
 }
@@ -58,11 +59,15 @@ fn the_events_of_an_agent_are_recorded_and_can_be_replayed() {
         r#"{"hook_event_name": "BeforeTool", "session_id": "g", "tool_name": "x", "tool_input": {}}"#,
     );
     send(&daemon, "claude", &native("two", &format!("echo {SECRET}")));
+    let file = daemon.path().join("session.jsonl");
+    wait_until("both events are recorded", || {
+        fs::read_to_string(&file).is_ok_and(|text| text.lines().count() == 2)
+    });
     let output = recording.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]), "{err}");
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert_eq!(fs::read_to_string(daemon.path().join(PRINTED)).unwrap(), "");
     assert!(err.contains("recording events of claude into session.jsonl"), "{err}");
-    let file = daemon.path().join("session.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let commands: Vec<_> = lines.iter().map(|line| line["tool_input"]["command"].as_str().unwrap()).collect();
@@ -99,19 +104,20 @@ fn the_events_of_an_agent_are_recorded_and_can_be_replayed() {
 }
 
 #[test]
-fn one_session_is_recorded_to_standard_output_until_it_is_interrupted() {
+fn one_session_is_recorded_to_standard_output_until_it_is_ended() {
     let daemon = shop();
-    let mut recording = recorder(&daemon, &["claude", "--session", "two"]);
+    let recording = recorder(&daemon, &["claude", "--session", "two"]);
     for session in ["one", "two", "three"] {
         send(&daemon, "claude", &native(session, "ls"));
     }
-    let mut line = String::new();
-    BufReader::new(recording.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["session_id"], "two");
+    let printed = || fs::read_to_string(daemon.path().join(PRINTED)).unwrap();
+    wait_until("the event is printed", || printed().ends_with('\n'));
     let id = Pid::from_raw(i32::try_from(recording.id()).unwrap()).unwrap();
-    kill_process(id, Signal::INT).unwrap();
-    let output = recording.wait_with_output().unwrap();
-    assert_eq!(output.stdout, b"", "only one event was of the session");
+    kill_process(id, Signal::TERM).unwrap();
+    drop(recording.wait_with_output());
+    let sessions: Vec<Value> = printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(sessions.len(), 1, "only one event was of the session");
+    assert_eq!(sessions[0]["session_id"], "two");
     wait_until("nobody records", || daemon.get("/v1/status")["streams"] == 0);
     send(&daemon, "claude", &native("two", "ls"));
 }

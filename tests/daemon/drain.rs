@@ -105,8 +105,10 @@ fn http2_announces_the_end() {
         assert_eq!(ask(&sender).await.unwrap(), 200);
         let drained = daemon.control().send("POST", "/v1/drain", None).unwrap();
         assert_eq!(drained.status, 202);
-        // GOAWAY ends a connection on which nothing is under way.
-        tokio::time::timeout(LONGEST_WAIT, connection).await.expect("in time").unwrap().unwrap();
+        // GOAWAY ends a connection on which nothing is under way. The server may have closed it before the client
+        // has written its own last frames: then the client sees an error of its socket instead.
+        let ended = tokio::time::timeout(LONGEST_WAIT, connection).await.expect("in time").unwrap();
+        assert!(ended.as_ref().err().is_none_or(h2::Error::is_io), "{ended:?}");
         ask(&sender).await.unwrap_err();
     });
     daemon.finish();

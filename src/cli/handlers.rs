@@ -12,12 +12,15 @@ use super::{
     paths::display_path,
     screen::Screen,
     settings::file_to_change,
-    tune::is_called,
     workspace::LocatedWorkspace,
 };
 use edit::{HandlerChange, key_text, with_handlers};
 
-use crate::{config::LoadedWorkspace, handler::command::is_inside_hook, model::Hook};
+use crate::{
+    config::LoadedWorkspace,
+    handler::command::is_inside_hook,
+    model::{Handler, Hook},
+};
 
 const DISABLE_FOOTER: &str = "\
 Examples:
@@ -119,26 +122,56 @@ impl HookSwitch {
     }
 }
 
+/// Whether a hook is meant by its name or its command.
+pub(super) fn is_called(hook: &Hook, name: &str) -> bool {
+    let by_command = || match &hook.handler {
+        Handler::Command(command) => *command.line.in_a_shell() == *name,
+        _ => false,
+    };
+    hook.name.as_str() == name || by_command()
+}
+
 /// The hook with a name or a command.
 fn find<'l>(loaded: &'l LoadedWorkspace, name: &str) -> Option<&'l Hook> {
     loaded.hooks.iter().find(|hook| is_called(hook, name))
 }
 
+/// A settings file as it is, and its text with other `handlers`.
+pub(super) struct HandlersEdit {
+    pub(super) file: AgentSettingsFile,
+    after: String,
+}
+
+impl HandlersEdit {
+    /// Reads a settings file, and makes these changes of its `handlers`. None if the file says all of it already.
+    ///
+    /// Returns an error if the file cannot be read, or, with what to add by hand, if it cannot be changed safely.
+    pub(super) fn of(
+        named: &Path,
+        changes: &BTreeMap<String, HandlerChange>,
+        by_hand: &str,
+    ) -> Result<Option<Self>, CliError> {
+        let file = AgentSettingsFile::read(named, Path::new("/"))?;
+        let text = String::from_utf8(file.bytes.clone().unwrap_or_default()).unwrap_or_default();
+        let Some(after) = with_handlers(&text, &file.path, changes) else {
+            let what = format!("{} cannot be changed without touching the rest of it", escape::path(named));
+            return Err(CliError::with_help(what, format!("add this by hand:\n{by_hand}")));
+        };
+        Ok((after != text).then_some(Self { file, after }))
+    }
+
+    /// Writes the file.
+    pub(super) fn write(&self) -> Result<(), CliError> {
+        self.file.replace(self.after.as_bytes())
+    }
+}
+
 /// Writes the switch of a hook into a settings file. Returns whether the file was changed.
 fn write(named: &Path, name: &str, enabled: bool) -> Result<bool, CliError> {
-    let file = AgentSettingsFile::read(named, Path::new("/"))?;
-    let text = String::from_utf8(file.bytes.clone().unwrap_or_default()).unwrap_or_default();
     let changes = BTreeMap::from([(name.to_owned(), HandlerChange::Enabled(enabled))]);
-    let Some(after) = with_handlers(&text, &file.path, &changes) else {
-        let what = format!("{} cannot be changed without touching the rest of it", escape::path(named));
-        let key = key_text(name);
-        let help = format!("add this by hand:\nhandlers:\n  {key}:\n    enabled: {enabled}\n");
-        return Err(CliError::with_help(what, help));
-    };
-    if after == text {
-        return Ok(false);
-    }
-    file.replace(after.as_bytes())?;
+    let by_hand = format!("handlers:\n  {}:\n    enabled: {enabled}\n", key_text(name));
+    let Some(edit) = HandlersEdit::of(named, &changes, &by_hand)? else { return Ok(false) };
+    edit.write()?;
     Ok(true)
 }
 

@@ -108,13 +108,12 @@ fn check_own(file: &Path) -> Result<(), CliError> {
 /// Returns an error about a relative path, or a file in a workspace: its project could have set the variable that names
 /// it.
 fn outside_workspaces(file: &Path, flags: &SettingsFlags) -> Result<(), CliError> {
-    let own = Settings { home: flags.home.clone(), ..Settings::default() };
-    let home = config::home_directory(&own, &|name| std::env::var(name).ok());
     if !file.is_absolute() {
         return Err(unusable(file, &format!("is no absolute path, as `{FILE_VARIABLE}` must have")));
     }
     let directory = file.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()));
-    let workspace = directory.and_then(|directory| config::nearest_workspace(&directory, home.as_deref()));
+    let workspace =
+        directory.and_then(|directory| config::nearest_workspace(&directory, home_of(flags).as_deref()));
     let Some(workspace) = workspace else { return Ok(()) };
     let what = format!(
         "the settings file `{}`, which a variable names, is in the workspace {}",
@@ -136,9 +135,13 @@ pub(super) fn file_to_change(flags: &SettingsFlags) -> Result<PathBuf, CliError>
 
 /// The settings file of the user, which need not exist.
 fn user_file(flags: &SettingsFlags) -> Option<PathBuf> {
+    home_of(flags).map(|home| home.join(".config").join(FILE_BELOW_CONFIG))
+}
+
+/// The home directory of the user, before any settings are read.
+fn home_of(flags: &SettingsFlags) -> Option<PathBuf> {
     let settings = Settings { home: flags.home.clone(), ..Settings::default() };
-    let home = config::home_directory(&settings, &|name| std::env::var(name).ok());
-    home.map(|home| home.join(".config").join(FILE_BELOW_CONFIG))
+    config::home_directory(&settings, &|name| std::env::var(name).ok())
 }
 
 /// The settings file of the user where a variable says that all settings of the user are elsewhere than usual.

@@ -15,6 +15,7 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{DialectFlag, JsonFlag, TrustFlag, WorkspaceFlags},
+    handlers::is_called,
     new::sample_event,
     replay::{Recording, print_unreadable_lines},
     screen::Screen,
@@ -211,15 +212,6 @@ impl TuneCommand {
         }
         measured
     }
-}
-
-/// Whether a hook is meant by its name or its command.
-pub(super) fn is_called(hook: &Hook, name: &str) -> bool {
-    let by_command = || match &hook.handler {
-        Handler::Command(command) => *command.line.in_a_shell() == *name,
-        _ => false,
-    };
-    hook.name.as_str() == name || by_command()
 }
 
 /// Why a hook must not run here.

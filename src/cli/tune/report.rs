@@ -13,10 +13,12 @@ use serde::Serialize;
 
 use super::{
     super::{
-        connect::AgentSettingsFile,
         escape,
         exit::CliError,
-        handlers::edit::{HandlerChange, key_text, with_handlers},
+        handlers::{
+            HandlersEdit,
+            edit::{HandlerChange, key_text},
+        },
         paths::{display_path, shell_quoted},
         screen::Screen,
         table::{EMPTY_CELL, Page, TextTable},
@@ -218,18 +220,11 @@ impl TuneReport {
             .iter()
             .map(|(key, entry)| (key.clone(), HandlerChange::Mode(entry.value)))
             .collect();
-        let file = AgentSettingsFile::read(named, Path::new("/"))?;
-        let text = String::from_utf8(file.bytes.clone().unwrap_or_default()).unwrap_or_default();
-        let Some(after) = with_handlers(&text, &file.path, &modes) else {
-            let what = format!("{} cannot be changed without touching the rest of it", escape::path(named));
-            return Err(CliError::with_help(what, format!("add this by hand:\n{}", self.table())));
-        };
-        if after == text {
-            return Ok(());
-        }
-        self.backup = file.bytes.as_ref().map(|former| back_up(&file.path, former)).transpose()?;
-        file.replace(after.as_bytes())?;
-        self.written = Some(file.path);
+        let Some(edit) = HandlersEdit::of(named, &modes, &self.table())? else { return Ok(()) };
+        let former = edit.file.bytes.as_ref();
+        self.backup = former.map(|former| back_up(&edit.file.path, former)).transpose()?;
+        edit.write()?;
+        self.written = Some(edit.file.path);
         Ok(())
     }
 

@@ -55,6 +55,12 @@ pub(super) enum ProcessMode {
     Worker,
 }
 
+/// The tools that run shell commands, by the names that agents have for them.
+const SHELL_MATCHER: &str = "\
+# The shell of Claude Code and Codex, of Cursor, of Copilot CLI, of Gemini CLI and Qwen Code. Without it: every tool.
+matcher: ^(Bash|Shell|bash|run_shell_command)$
+";
+
 /// A path below the directory of hooks.
 pub(super) fn in_hooks(rest: &str) -> PathBuf {
     Path::new(".openharness/hooks").join(rest)
@@ -206,7 +212,7 @@ impl SkeletonRequest<'_> {
     fn hook_file(&self, handler: &str) -> String {
         let events: Vec<&str> = self.events.iter().map(|kind| kind.as_str()).collect();
         let of_tools = self.events.iter().all(|kind| kind.match_field() == Some(MatchField::ToolName));
-        let matcher = if of_tools { "matcher: ^Bash$             # without it: every tool\n" } else { "" };
+        let matcher = if of_tools { SHELL_MATCHER } else { "" };
         let policies = match self.kind {
             _ if !self.is_guard() => "",
             HandlerType::Command => {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Connects real agents with `hookyard connect`, and looks whether a guard blocks in each, with its own hooks run once.
+"""Connects real agents as the README does, and looks whether its first guard blocks in each, with the agent's own hooks run
+once.
 
     tests/agents/connect.py [target/debug/hookyard]
 
@@ -9,6 +10,7 @@ are skipped. Ends with 1 if an agent is not as it should be.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,12 +19,8 @@ from pathlib import Path
 
 from compare import Session
 
-HOOKYARD = shutil.which(sys.argv[1] if len(sys.argv) > 1 else "hookyard")
-GUARD = """name: guard
-events: [before_tool_dispatch]
-on_error: deny
-handler: {type: command, command: 'echo "no shells here" >&2; exit 2'}
-"""
+HOOKYARD = shutil.which(os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "hookyard")
+REASON = "my-guard: nobody frobnicates everything here"
 
 
 def call(name, **given):
@@ -84,19 +82,19 @@ def copilot(session, port):
 
 
 AGENTS = {
-    "claude": (claude, call("Bash", command="echo ran >> ran")),
-    "gemini": (gemini, call("run_shell_command", command="echo ran >> ran")),
-    "qwen": (qwen, call("run_shell_command", command="echo ran >> ran", is_background=False)),
-    "copilot": (copilot, call("bash", command="echo ran >> ran", description="run")),
-    "codex": (codex, call("exec_command", cmd="echo ran >> ran")),
+    "claude": (claude, call("Bash", command="frobnicate --everything; echo ran >> ran")),
+    "gemini": (gemini, call("run_shell_command", command="frobnicate --everything; echo ran >> ran")),
+    "qwen": (qwen, call("run_shell_command", command="frobnicate --everything; echo ran >> ran", is_background=False)),
+    "copilot": (copilot, call("bash", command="frobnicate --everything; echo ran >> ran", description="run")),
+    "codex": (codex, call("exec_command", cmd="frobnicate --everything; echo ran >> ran")),
 }
 
 
 def hookyard(session, *arguments):
     where = ["--home", str(session.home), "--config", str(session.place / "hookyard.yaml")]
-    where = where if arguments[0] in ("connect", "disconnect") else []
-    command = [HOOKYARD, *arguments, *where, "--socket", str(session.place / "hookyard.sock")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    socket = ["--socket", str(session.place / "hookyard.sock")]
+    where = {"connect": where + socket, "disconnect": where + socket, "new": where, "trust": where}.get(arguments[0], socket)
+    done = subprocess.run([HOOKYARD, *arguments, *where], cwd=session.project, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -111,10 +109,12 @@ def try_agent(name):
         file.parent.mkdir(exist_ok=True)
         before = json.dumps(settings, indent=4)
         file.write_text(before)
-        hooks = session.project / ".openharness/hooks"
-        hooks.mkdir(parents=True)
-        (hooks / "guard.yaml").write_text(GUARD)
-        (session.place / "hookyard.yaml").write_text(f"trust: off\nworkspace_roots: [{session.project}]\n")
+        (session.place / "hookyard.yaml").write_text(f"workspace_roots: [{session.project}]\n")
+        code, said = hookyard(session, "new", "my-guard")
+        # On a terminal, `new` asks.
+        digest = re.search(r"trust .*--yes (\w+)", said)
+        if digest is None or hookyard(session, "trust", "--yes", digest[1])[0] != 0:
+            wrong.append(f"the guard is not trusted: {said}")
         code, said = hookyard(session, "connect", name, "--daemon", "on-demand")
         print(said)
         if code != 0 or "answered" not in said:
@@ -131,7 +131,7 @@ def try_agent(name):
         seen = json.dumps(session.requests())
         if "ran" in session.ran():
             wrong.append("the tool ran past the guard")
-        if "no shells here" not in seen:
+        if REASON not in seen:
             wrong.append("the model was not told why")
         if len(runs) != 1:
             wrong.append(f"the agent's own hook ran {len(runs)} times")

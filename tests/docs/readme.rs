@@ -18,9 +18,10 @@ fn repository() -> PathBuf {
 }
 
 /// The directories with pages that people read.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "",
     "config/container",
+    "config/packages",
     "config/recordings",
     "config/workers",
     "docs",
@@ -76,7 +77,7 @@ fn shell(lines: &str, directory: &Path) -> Output {
 fn the_first_hook_is_checked_explained_and_blocks() {
     let directory = tempfile::tempdir().unwrap();
     let blocks = blocks("README.md", "sh");
-    let [replay, tests, write, check, fire, trust, serve, send] = blocks.as_slice() else {
+    let [_, replay, tests, write, check, fire, trust, serve, send] = blocks.as_slice() else {
         panic!("{} shell blocks", blocks.len())
     };
     assert!(replay.starts_with("cargo run -- replay ") && tests == "scripts/test");
@@ -98,6 +99,65 @@ fn the_first_hook_is_checked_explained_and_blocks() {
     shell(agree, directory.path());
     assert!(fs::read_to_string(directory.path().join("shown")).unwrap().contains("no-force-push.sh"));
     a_daemon_is_asked(serve, send, directory.path());
+}
+
+/// A home directory whose daemon, if an agent's event has started one, ends with this.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn shell(&self, lines: &str) -> Command {
+        let mut command = shell_of(lines, &self.0.path().join("shop"));
+        for variable in ["HOME", "XDG_RUNTIME_DIR", "HOOKYARD_TEST_HOME"] {
+            command.env(variable, self.0.path());
+        }
+        command
+    }
+
+    /// Its standard output, if it succeeds.
+    fn run(&self, lines: &str) -> String {
+        let output = self.shell(lines).output().unwrap();
+        assert!(output.status.success(), "{lines}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        drop(self.shell("hookyard stop").output());
+    }
+}
+
+#[test]
+fn two_commands_put_a_guard_between_an_agent_and_the_machine() {
+    let home = Home(tempfile::tempdir().unwrap());
+    fs::create_dir(home.0.path().join("shop")).unwrap();
+    let commands = &blocks("README.md", "sh")[0];
+    let (new, connect) = commands.split_once('\n').unwrap();
+    // Outside a terminal, it prints the command that agrees.
+    let written = home.run(new);
+    let agree = written.lines().find(|line| line.contains("hookyard trust ")).unwrap();
+    home.run(agree);
+    // The service manager and the home directory of whoever runs this test are left alone.
+    let connected = home.run(&format!("{connect} --daemon on-demand --home {}", home.0.path().display()));
+    assert!(connected.contains("answered PreToolUse"), "{connected}");
+    home.run("hookyard stop");
+
+    let settings = fs::read(home.0.path().join(".claude/settings.json")).unwrap();
+    let settings: Value = serde_json::from_slice(&settings).unwrap();
+    let entry = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().unwrap();
+    let asked = blocks("README.md", "text").into_iter().find(|block| block.starts_with("Run ")).unwrap();
+    for (command, runs) in [("ls", true), (asked.split('`').nth(1).unwrap(), false)] {
+        let event = serde_json::json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": home.0.path().join("shop"), "tool_name": "Bash",
+            "tool_input": { "command": command }, "tool_use_id": "t", "transcript_path": "", "permission_mode": "default",
+        });
+        let answer = home.run(&format!("{entry} <<'EVENT'\n{event}\nEVENT"));
+        let is_denied = answer.contains("\"permissionDecision\":\"deny\"");
+        assert_eq!(is_denied, !runs, "{answer}");
+        assert_eq!(answer.contains("nobody frobnicates everything here"), !runs, "{answer}");
+    }
+    home.run(&format!("hookyard disconnect claude --home {}", home.0.path().display()));
+    assert!(!home.0.path().join(".claude/settings.json").exists());
 }
 
 /// A daemon at work, which ends with this.
@@ -133,7 +193,7 @@ fn a_daemon_is_asked(serve: &str, send: &str, directory: &Path) {
 
 #[test]
 fn the_readmes_replay_prints_what_the_readme_shows() {
-    let replay = blocks("README.md", "sh")[0].replace("cargo run --", "hookyard");
+    let replay = blocks("README.md", "sh")[1].replace("cargo run --", "hookyard");
     let directory = tempfile::tempdir().unwrap();
     let missing = ["node", "python3"].into_iter().find(|program| {
         #[allow(clippy::disallowed_methods, reason = "a test looks at its machine")]

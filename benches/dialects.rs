@@ -53,6 +53,10 @@ const EVENTS: &[(DialectName, &str)] = &[
         DialectName::Copilot,
         r#"{"hook_event_name":"PreToolUse","session_id":"89abaca8-e310-4353-8a5f-e0097a215677","timestamp":"2026-01-02T03:04:05.678Z","cwd":"/srv/shop","tool_name":"Write","tool_input":INPUT}"#,
     ),
+    (
+        DialectName::Cursor,
+        r#"{"conversation_id":"89abaca8-e310-4353-8a5f-e0097a215677","generation_id":"5f4f7b6a-2ad1-4ab2-b4e2-aa0c1d35ea87","model":"auto","tool_name":"Write","tool_input":INPUT,"tool_use_id":"toolu_01A8","session_id":"89abaca8-e310-4353-8a5f-e0097a215677","hook_event_name":"preToolUse","cursor_version":"3.0.0","workspace_roots":["/srv/shop"],"user_email":null,"transcript_path":null}"#,
+    ),
 ];
 
 const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;

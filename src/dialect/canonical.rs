@@ -16,6 +16,7 @@ use crate::model::{
 };
 
 static VOCABULARY: EventVocabulary = EventVocabulary {
+    roots_field: None,
     dialect: DialectName::Canonical,
     kind_fields: &["event", "hook_event_name"],
     names: NameTable::Canonical(EventKind::ALL),

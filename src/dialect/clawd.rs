@@ -21,7 +21,7 @@ use crate::{
         settings::{
             DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
             ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey,
-            SharedSetting, Shell, TimeUnit,
+            SharedSetting, Shell, StartDirectory, TimeUnit,
         },
     },
     model::{
@@ -110,6 +110,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
     fields: FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
+    roots_field: None,
     own_fields: &[],
     host_variables: &[],
     prompt_field: None,
@@ -152,6 +153,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
             hook: &["type", "command", "timeout", "statusMessage"],
         },
         shell: Shell::Sh,
+        directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
         plugins: PluginFormat::None,

@@ -16,7 +16,8 @@ use super::{
     response::{self, BLOCK},
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsLocation, Shell, TimeUnit, exact_list_or_regex,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsLocation, Shell, StartDirectory, TimeUnit,
+        exact_list_or_regex,
     },
 };
 use crate::model::{
@@ -52,6 +53,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
     fields: FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
+    roots_field: None,
     own_fields: OWN_FIELDS,
     host_variables: &[],
     prompt_field: None,
@@ -82,6 +84,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         project_variables: PROJECT,
         keys: KEYS,
         shell: Shell::Sh,
+        directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
         plugins: PluginFormat::None,

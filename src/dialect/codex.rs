@@ -18,8 +18,8 @@ use super::{
     native::{EnvelopeField, NativeDialect, Spelling},
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
-        exact_names_or_regex,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        TimeUnit, exact_names_or_regex,
     },
 };
 use crate::model::{DialectName, HandlerKind, Scope, Verdict};
@@ -67,6 +67,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
     fields: FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
+    roots_field: None,
     own_fields: OWN_FIELDS,
     prompt_field: Some("turn_id"),
     settings: SettingsFormat {
@@ -107,6 +108,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
             hook: &["type", "command", "commandWindows", "timeout", "async", "statusMessage"],
         },
         shell: Shell::Bash,
+        directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::Never,
         plugins: PluginFormat::None,

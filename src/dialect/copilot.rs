@@ -17,8 +17,8 @@ use super::{
     native::{EnvelopeField, NativeDialect, Spelling},
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
-        whole_regex,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        TimeUnit, whole_regex,
     },
 };
 use crate::model::{
@@ -175,6 +175,7 @@ const BASE: NativeDialect = NativeDialect {
     fields: OWN_FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: OWN_ENVELOPE_FIELDS,
+    roots_field: None,
     own_fields: &["stop_hook_active"],
     host_variables: &["COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION"],
     prompt_field: None,
@@ -244,6 +245,7 @@ const BASE: NativeDialect = NativeDialect {
             ],
         },
         shell: Shell::Bash,
+        directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::Own("disableAllHooks"),
         plugins: PluginFormat::None,

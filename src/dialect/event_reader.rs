@@ -5,13 +5,13 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::value::RawValue;
 
 use super::{
-    event_table::{EventRow, MatchSource},
+    event_table::{EventRow, FACT_FIELDS, KnownEvent, MatchSource},
     partial_event::string_fields,
     suggest::{did_you_mean, shorten},
 };
 use crate::model::{
-    Delivery, DialectName, Event, EventAttributes, EventError, EventId, EventKind, HostEvent, IdError, Json,
-    JsonFields, RunId, RunLifetime, SessionId, Target, ToolCallId, WorkspaceId, check_json,
+    Delivery, DialectName, Event, EventError, EventId, EventKind, HostEvent, IdError, Json, JsonFields,
+    RunId, RunLifetime, SessionId, Target, ToolCallId, WorkspaceId, check_json,
 };
 
 /// How much of an unknown event's name is repeated in the error, in characters.
@@ -31,6 +31,9 @@ const LONGEST_MESSAGE: usize = 256 << 10;
 pub(super) struct EventVocabulary {
     /// The dialect of the events.
     pub(super) dialect: DialectName,
+    /// The field with the directories of the workspace, if its hosts have one: where an event names no working directory,
+    /// the first of them is it.
+    pub(super) roots_field: Option<&'static str>,
     /// The fields that may name the event; errors name the first.
     pub(super) kind_fields: &'static [&'static str],
     /// The names of its events and fields.
@@ -50,29 +53,6 @@ pub(super) enum NameTable {
         /// Further fields of its hosts.
         also_read: &'static [(&'static str, &'static str)],
     },
-}
-
-/// The event of a name.
-#[derive(Clone, Copy)]
-enum KnownEvent {
-    Kind(EventKind),
-    Row(&'static EventRow),
-}
-
-impl KnownEvent {
-    fn kind(self) -> EventKind {
-        match self {
-            Self::Kind(kind) => kind,
-            Self::Row(row) => row.kind,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Kind(kind) => kind.as_str(),
-            Self::Row(row) => row.name,
-        }
-    }
 }
 
 impl NameTable {
@@ -134,29 +114,6 @@ impl NameTable {
     }
 }
 
-/// One of the short texts of an event, by its canonical name.
-pub(super) struct FactField {
-    pub(super) name: &'static str,
-    pub(super) get: fn(&EventAttributes) -> Option<&str>,
-    set: fn(&mut EventAttributes, Arc<str>),
-}
-
-macro_rules! facts {
-    ($($name:ident)*) => {
-        /// Every attribute that an event may have.
-        pub(super) static FACT_FIELDS: &[FactField] = &[$(FactField {
-            name: stringify!($name),
-            get: |facts| facts.$name.as_deref(),
-            set: |facts, text| facts.$name = Some(text),
-        },)*];
-    };
-}
-
-facts! {
-    agent_name effective_agent_name model_ref tool_name trigger_type run_status source reason trigger
-    notification_type message agent_type
-}
-
 /// Reads an event that is an object with the canonical fields.
 ///
 /// Returns an error that names the field if the bytes are no such event.
@@ -183,11 +140,33 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &EventVocabulary) -> Result<E
             None => event.extra.push((name.into(), Json::checked(value))),
         }
     }
+    if let Some(roots) = vocabulary.roots_field {
+        event.cwd = working_directory(&fields, roots)?;
+    }
     if event.attributes.model_ref.is_none() {
         event.attributes.model_ref = vocabulary.names.within("model_ref", &fields)?;
     }
     require(&event, known, vocabulary)?;
     Ok(event)
+}
+
+/// Where an event belongs that may name no working directory: in the first directory of the workspace.
+fn working_directory(fields: &JsonFields<'_>, roots: &str) -> Result<Option<Arc<str>>, EventError> {
+    let cwd = match fields.get("cwd") {
+        Some(value) => bounded_text("cwd", value, LONGEST_PATH)?.filter(|cwd| !cwd.is_empty()),
+        None => None,
+    };
+    if let Some(cwd) = cwd {
+        return Ok(Some(cwd.into()));
+    }
+    let Some(value) = fields.get(roots) else { return Ok(None) };
+    let Ok(roots_given) = serde_json::from_str::<Vec<Box<RawValue>>>(value.get()) else {
+        return Err(wrong_type(roots, "a list of directories", value));
+    };
+    match roots_given.first() {
+        Some(root) => Ok(bounded_text(roots, root, LONGEST_PATH)?.map(Into::into)),
+        None => Ok(None),
+    }
 }
 
 /// The parts of an event without a kind of its own.
@@ -199,6 +178,9 @@ fn host_event(known: KnownEvent, fields: &JsonFields<'_>) -> Result<Option<HostE
             match_text: match row.match_source {
                 MatchSource::Unmatched | MatchSource::Fact => None,
                 MatchSource::Field(field) => texts(field).map(Into::into),
+                MatchSource::Prefixed(prefix, field) => {
+                    texts(field).map(|text| format!("{prefix}{text}").into())
+                }
                 MatchSource::FileName(field) => {
                     texts(field).map(|path| path.rsplit('/').next().unwrap_or_default().into())
                 }
@@ -242,6 +224,10 @@ fn known_event_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<K
 
 /// The working directory of an event whose other fields may be unreadable.
 pub(super) fn cwd_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<Arc<str>> {
+    if let Some(roots) = vocabulary.roots_field {
+        let fields: JsonFields<'_> = serde_json::from_slice(bytes).ok()?;
+        return working_directory(&fields, roots).ok()?;
+    }
     let cwd = vocabulary.names.native("cwd");
     let (_, value) = string_fields(bytes, |name| name == cwd).pop()?;
     value.map(Into::into)

@@ -1,6 +1,8 @@
-//! The columns of a dialect's event table.
+//! The columns of a dialect's event table, and the attributes that events may have.
 
-use crate::model::{Capability, EventKind, Frequency, MergeRule, Strategy};
+use std::sync::Arc;
+
+use crate::model::{Capability, EventAttributes, EventKind, Frequency, MergeRule, Strategy};
 
 /// One event of a dialect.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(super) enum MatchSource {
     Fact,
     /// A field of an event without a kind of its own.
     Field(&'static str),
+    /// A field of an event without a kind of its own, behind this.
+    Prefixed(&'static str, &'static str),
     /// The last part of the path in a field of an event without a kind of its own.
     FileName(&'static str),
 }
@@ -89,6 +93,52 @@ impl EventRow {
     pub(super) fn host_event_strategy(&self) -> Strategy {
         if self.prevents() { Strategy::Serial } else { Strategy::Parallel }
     }
+}
+
+/// The event of a name.
+#[derive(Clone, Copy)]
+pub(super) enum KnownEvent {
+    Kind(EventKind),
+    Row(&'static EventRow),
+}
+
+impl KnownEvent {
+    pub(super) fn kind(self) -> EventKind {
+        match self {
+            Self::Kind(kind) => kind,
+            Self::Row(row) => row.kind,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Kind(kind) => kind.as_str(),
+            Self::Row(row) => row.name,
+        }
+    }
+}
+
+/// One of the short texts of an event, by its canonical name.
+pub(super) struct FactField {
+    pub(super) name: &'static str,
+    pub(super) get: fn(&EventAttributes) -> Option<&str>,
+    pub(super) set: fn(&mut EventAttributes, Arc<str>),
+}
+
+macro_rules! facts {
+    ($($name:ident)*) => {
+        /// Every attribute that an event may have.
+        pub(super) static FACT_FIELDS: &[FactField] = &[$(FactField {
+            name: stringify!($name),
+            get: |facts| facts.$name.as_deref(),
+            set: |facts, text| facts.$name = Some(text),
+        },)*];
+    };
+}
+
+facts! {
+    agent_name effective_agent_name model_ref tool_name trigger_type run_status source reason trigger
+    notification_type message agent_type
 }
 
 /// The rows of a dialect, a line for each event.

@@ -11,6 +11,7 @@ mod codebuddy;
 mod codex;
 mod convert;
 mod copilot;
+mod cursor;
 mod document;
 mod event_reader;
 mod event_table;

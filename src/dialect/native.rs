@@ -25,6 +25,8 @@ pub struct NativeDialect {
     pub(super) envelope_fields: &'static [(&'static str, EnvelopeField)],
     /// Further fields of its own. Hosts of other dialects that have one of the same name mean the same by it.
     pub(super) own_fields: &'static [&'static str],
+    /// Its field with the directories of the workspace, if its events do not all name a working directory.
+    pub(super) roots_field: Option<&'static str>,
     /// The variables of the agent that its hooks get as it has them.
     #[cfg_attr(
         not(feature = "daemon"),
@@ -99,6 +101,10 @@ pub(super) enum EnvelopeField {
     InputOf(EventKind),
     /// The host's working directory; by default, the workspace.
     Cwd,
+    /// The host's field of the same name; of hosts of other dialects, their working directory.
+    CwdOfOthers,
+    /// The host's field of the same name; by default, a list with the workspace's directory.
+    Roots,
     /// The host's field of the same name; by default, this.
     Own(Option<&'static str>),
     /// The host's field of the same name; by default, the workspace's directory.
@@ -233,6 +239,7 @@ impl NativeDialect {
     pub(super) fn vocabulary(&self) -> EventVocabulary {
         EventVocabulary {
             dialect: self.name,
+            roots_field: self.roots_field,
             kind_fields: &["hook_event_name", "hookName"][..=usize::from(self.spelling.second.is_some())],
             names: NameTable::Native {
                 rows: self.rows,

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
-    event_reader::{self, FACT_FIELDS},
-    event_table::{EventRow, MatchSource},
+    event_reader,
+    event_table::{EventRow, FACT_FIELDS, MatchSource},
     native::{EnvelopeField, NativeDialect},
     response,
 };
@@ -162,11 +162,19 @@ impl Envelope<'_> {
                 Some(cwd) => map.serialize_entry(name, &**cwd),
                 None => map.serialize_entry(name, &self.place.root.to_string_lossy()),
             },
+            EnvelopeField::CwdOfOthers if event.dialect != self.native.name => {
+                self.frame(map, name, EnvelopeField::Cwd)
+            }
+            EnvelopeField::Roots => match self.extra(name) {
+                Some(value) => map.serialize_entry(name, value),
+                None => map.serialize_entry(name, &[self.place.root.to_string_lossy()]),
+            },
             // A host that says so itself has it read as where the event belongs.
             EnvelopeField::Project if event.dialect == self.native.name && event.cwd.is_some() => {
                 map.serialize_entry(name, &event.cwd)
             }
             EnvelopeField::Own(_)
+            | EnvelopeField::CwdOfOthers
             | EnvelopeField::Project
             | EnvelopeField::Timestamp
             | EnvelopeField::Uuid => match self.extra(name) {
@@ -192,6 +200,8 @@ impl Envelope<'_> {
             | EnvelopeField::EventNameOf(_)
             | EnvelopeField::InputOf(_)
             | EnvelopeField::Milliseconds
+            | EnvelopeField::CwdOfOthers
+            | EnvelopeField::Roots
             | EnvelopeField::Cwd => None,
         }
     }

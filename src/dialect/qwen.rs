@@ -19,8 +19,8 @@ use super::{
     response,
     settings::{
         DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
-        exact_or_regex,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        TimeUnit, exact_or_regex,
     },
 };
 use crate::model::{
@@ -78,6 +78,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
     fields: FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
+    roots_field: None,
     own_fields: &["permission_mode", "custom_instructions", "stop_hook_active", "last_assistant_message"],
     host_variables: &[],
     prompt_field: None,
@@ -128,6 +129,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
             ],
         },
         shell: Shell::Bash,
+        directory: StartDirectory::Workspace,
         identity: HookIdentity::NameAndHandler,
         disable: DisableSyntax::All("disableAllHooks"),
         plugins: PluginFormat::None,

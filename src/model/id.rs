@@ -235,6 +235,8 @@ dialects! {
     Qwen "qwen" "as Qwen Code sends them";
     /// GitHub Copilot CLI.
     Copilot "copilot" "as GitHub Copilot CLI sends them";
+    /// Cursor.
+    Cursor "cursor" "as Cursor sends them";
 }
 
 impl Serialize for DialectName {

@@ -190,6 +190,11 @@ async fn every_case_of_copilot_holds() {
 }
 
 #[tokio::test]
+async fn every_case_of_cursor_holds() {
+    hold(DialectName::Cursor, 90).await;
+}
+
+#[tokio::test]
 async fn bad_settings_cost_the_entry_they_are_in() {
     let mut comparison = Comparison::default();
     for file in case_files::<BadSettingsCase>("bad-settings") {

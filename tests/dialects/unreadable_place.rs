@@ -81,7 +81,11 @@ fn a_hook_that_is_not_loaded_is_reported() {
 #[test]
 fn a_hook_of_an_agent_that_is_not_loaded_is_reported() {
     for native in natives() {
-        let event = if native.name().as_str() == "gemini" { "BeforeTool" } else { "PreToolUse" };
+        let event = match native.name().as_str() {
+            "gemini" => "BeforeTool",
+            "cursor" => "preToolUse",
+            _ => "PreToolUse",
+        };
         let hooks = json!([{ "hooks": [{ "type": "command", "command": "exit 2" }] }]);
         let settings = json!({ "hooks": { event: hooks } }).to_string();
         let (found, diagnostics) = read_settings(

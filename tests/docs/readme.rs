@@ -292,6 +292,7 @@ fn the_table_of_events_is_true() {
         DialectName::Codex,
         DialectName::Qwen,
         DialectName::Copilot,
+        DialectName::Cursor,
     ];
     let known = |dialect, event: &str| {
         dialect::named(dialect).kind_of(format!(r#"{{"hook_event_name":"{event}"}}"#).as_bytes())
@@ -313,7 +314,7 @@ fn the_table_of_events_is_true() {
     }
     assert_eq!(
         events,
-        10 + 14 + 11 + 11 + 11 + 14 + 13,
-        "of the 31 of Claude Code, 17 have no kind, and 3 of the 14 of Codex"
+        10 + 14 + 11 + 11 + 11 + 14 + 13 + 9,
+        "of the 31 of Claude Code, 17 have no kind, 3 of the 14 of Codex, and 12 of the 21 of Cursor"
     );
 }

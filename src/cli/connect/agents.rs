@@ -41,6 +41,9 @@ pub(in crate::cli) struct AgentProfile {
     unconnected: &'static [&'static str],
     /// Whether its entries have names.
     pub(super) names_entries: bool,
+    /// The version that its settings file has to name, if it has a file for hooks alone: entries stand in an event's list
+    /// themselves there.
+    pub(super) hooks_version: Option<&'static str>,
     /// What a person has to do in the agent before it runs new entries.
     pub(super) review: Option<&'static str>,
 }
@@ -74,7 +77,7 @@ pub(in crate::cli) struct InstalledAgent {
 }
 
 /// Every agent that can be connected.
-pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
+pub(in crate::cli) static AGENTS: [AgentProfile; 8] = [
     AgentProfile {
         dialect: DialectName::Claude,
         title: "Claude Code",
@@ -102,6 +105,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         ],
         unconnected: &[],
         names_entries: false,
+        hooks_version: None,
         review: None,
     },
     AgentProfile {
@@ -117,6 +121,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         }],
         unconnected: &[],
         names_entries: true,
+        hooks_version: None,
         review: None,
     },
     AgentProfile {
@@ -129,6 +134,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         on_demand: &[],
         unconnected: &[],
         names_entries: false,
+        hooks_version: None,
         review: None,
     },
     AgentProfile {
@@ -141,6 +147,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         on_demand: &[],
         unconnected: &[],
         names_entries: false,
+        hooks_version: None,
         review: None,
     },
     AgentProfile {
@@ -153,6 +160,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         on_demand: &[],
         unconnected: &[],
         names_entries: false,
+        hooks_version: None,
         review: Some(
             "Codex runs new and changed entries after you have trusted them there: it asks at its start, or type `/hooks`",
         ),
@@ -167,6 +175,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         on_demand: &[],
         unconnected: &[],
         names_entries: true,
+        hooks_version: None,
         review: None,
     },
     AgentProfile {
@@ -179,6 +188,20 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 7] = [
         on_demand: &[],
         unconnected: &["SubagentStart", "permissionRequest"],
         names_entries: false,
+        hooks_version: None,
+        review: None,
+    },
+    AgentProfile {
+        dialect: DialectName::Cursor,
+        title: "Cursor",
+        program: "cursor-agent",
+        moved_by: None,
+        early_events: &[],
+        complete_since: Version(0, 0, 0),
+        on_demand: &[],
+        unconnected: &[],
+        names_entries: false,
+        hooks_version: Some("1"),
         review: None,
     },
 ];
@@ -351,6 +374,7 @@ mod tests {
         assert_eq!(AGENTS[0].project_file(), Some(".claude/settings.local.json"));
         assert_eq!(AGENTS[6].user_file(), Some(".copilot/settings.json"));
         assert_eq!(AGENTS[6].project_file(), Some(".github/copilot/settings.local.json"));
+        assert_eq!(AGENTS[7].project_file(), Some(".cursor/hooks.json"));
     }
 
     #[test]

@@ -24,6 +24,9 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The key with the hooks, in the settings of every agent.
 const HOOKS: &str = "hooks";
 
+/// The key with the version of a file for hooks alone.
+const VERSION: &str = "version";
+
 /// One entry: an event and the command for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct AgentEntry {
@@ -158,7 +161,7 @@ impl AgentSettings {
         agent: &AgentProfile,
         wanted: &[AgentEntry],
     ) -> Result<(), EntriesError> {
-        self.check_shape()?;
+        self.check_shape(agent)?;
         let is_same = |entries: &[AgentEntry]| {
             entries.len() == wanted.len() && wanted.iter().all(|entry| entries.contains(entry))
         };
@@ -167,6 +170,11 @@ impl AgentSettings {
         }
         self.remove_entries(agent);
         let Some(root) = self.root.object_value() else { return Ok(()) };
+        if let Some(version) = agent.hooks_version
+            && root.get(VERSION).is_none()
+        {
+            root.append(VERSION, CstInputValue::Number(version.to_owned()));
+        }
         let hooks = root.object_value_or_set(HOOKS);
         for entry in wanted {
             hooks.array_value_or_set(&entry.event).append(group(agent, entry));
@@ -283,14 +291,15 @@ impl AgentSettings {
         handlers_of(element).is_some() || !self.handlers(element).is_empty()
     }
 
-    fn check_shape(&self) -> Result<(), EntriesError> {
+    fn check_shape(&self, agent: &AgentProfile) -> Result<(), EntriesError> {
         let Some(hooks) = self.root.object_value().and_then(|root| root.get(HOOKS)) else { return Ok(()) };
         let Some(events) = hooks.object_value() else {
             return Err(EntriesError(format!("has a `{HOOKS}` that is not an object")));
         };
         let is_list = |event: &&CstObjectProp| {
-            event.decoded_name().is_some_and(|name| name.starts_with(char::is_uppercase))
-                && event.array_value().is_none()
+            let is_event =
+                |name: String| name.starts_with(char::is_uppercase) || agent.hooks_version.is_some();
+            event.decoded_name().is_some_and(is_event) && event.array_value().is_none()
         };
         match events.properties().iter().find(is_list).and_then(CstObjectProp::decoded_name) {
             Some(name) => Err(EntriesError(format!("has a `{HOOKS}.{name}` that is not a list"))),
@@ -353,6 +362,13 @@ fn group(agent: &AgentProfile, entry: &AgentEntry) -> CstInputValue {
     handler.push(("command".to_owned(), text(&entry.command)));
     handler
         .extend(entry.timeout.clone().map(|timeout| ("timeout".to_owned(), CstInputValue::Number(timeout))));
+    if agent.hooks_version.is_some() {
+        // Also where `relay` itself fails.
+        if entry.blocks_when_down() {
+            handler.push(("failClosed".to_owned(), CstInputValue::Bool(true)));
+        }
+        return CstInputValue::Object(handler);
+    }
     let handlers = CstInputValue::Array(vec![CstInputValue::Object(handler)]);
     CstInputValue::Object(vec![(HOOKS.to_owned(), handlers)])
 }

@@ -17,7 +17,7 @@ use crate::{
         settings::{
             DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PLUGINS,
             PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
-            TimeUnit, exact_list_or_regex,
+            StartDirectory, TimeUnit, exact_list_or_regex,
         },
     },
     model::{DialectName, HandlerKind, Json, JsonError, ResponseFormat, Scope, Target, Verdict, Workspace},
@@ -151,6 +151,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
     fields: FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
+    roots_field: None,
     own_fields: OWN_FIELDS,
     host_variables: &[
         "CLAUDECODE",
@@ -197,6 +198,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
         project_variables: &["CLAUDE_PROJECT_DIR"],
         keys: OWN_KEYS,
         shell: Shell::Sh,
+        directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
         plugins: PluginFormat::Plugins(&PLUGINS),

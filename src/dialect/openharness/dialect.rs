@@ -1,16 +1,41 @@
-//! The OpenHarness dialect as the core calls it.
+//! The OpenHarness dialect as the core calls it, and its events.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
 use super::{
-    super::{event_reader, patch_merge, response as shared},
-    envelope, event, reply, response, response_format,
+    super::{
+        event_reader::{self, EventVocabulary, NameTable},
+        patch_merge, response as shared,
+    },
+    envelope, reply, response, response_format,
 };
 use crate::model::{
     Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
     MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+};
+
+/// The event kinds of OpenHarness.
+pub(crate) const KINDS: &[EventKind] = &[
+    EventKind::BeforeContextBuild,
+    EventKind::AfterContextBuild,
+    EventKind::BeforeContextCompact,
+    EventKind::AfterContextCompact,
+    EventKind::BeforeModelCall,
+    EventKind::AfterModelCall,
+    EventKind::BeforeToolDispatch,
+    EventKind::AfterToolDispatch,
+    EventKind::RunCompleted,
+    EventKind::RunFailed,
+];
+
+/// How events of OpenHarness hosts are read.
+static VOCABULARY: EventVocabulary = EventVocabulary {
+    dialect: DialectName::OpenHarness,
+    roots_field: None,
+    kind_fields: &["hook_event_name"],
+    names: NameTable::Canonical(KINDS),
 };
 
 /// The OpenHarness dialect.
@@ -23,15 +48,15 @@ impl Dialect for OpenHarness {
     }
 
     fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
-        event_reader::read_event(bytes, &event::VOCABULARY)
+        event_reader::read_event(bytes, &VOCABULARY)
     }
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
-        event_reader::kind_of_unread(bytes, &event::VOCABULARY)
+        event_reader::kind_of_unread(bytes, &VOCABULARY)
     }
 
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
-        event_reader::cwd_of_unread(bytes, &event::VOCABULARY)
+        event_reader::cwd_of_unread(bytes, &VOCABULARY)
     }
 
     fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse {
@@ -39,7 +64,7 @@ impl Dialect for OpenHarness {
     }
 
     fn match_field(&self, kind: EventKind) -> Option<MatchField> {
-        event::matched(kind)
+        matched(kind)
     }
 
     fn strategy(&self, kind: EventKind) -> Strategy {
@@ -82,4 +107,20 @@ impl Dialect for OpenHarness {
     fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
         patch_merge::merge_patch(target, current, patch)
     }
+}
+
+/// What matchers of hooks on this kind look at. Those on context events look at nothing, though a compaction
+/// has a trigger.
+pub(super) fn matched(kind: EventKind) -> Option<MatchField> {
+    kind.match_field().filter(|_| kind.target() != Some(Target::Context))
+}
+
+/// Whether hooks of OpenHarness may want events of a kind.
+pub(in crate::dialect) fn has_kind(kind: EventKind) -> bool {
+    KINDS.contains(&kind)
+}
+
+/// Whether matchers of hooks on a kind look at anything.
+pub(in crate::dialect) fn is_matched(kind: EventKind) -> bool {
+    matched(kind).is_some()
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     super::{Document, Mistake, suggest::listed},
-    OpenHarness, event,
+    OpenHarness, dialect,
     handlers::PreparedHandler,
     lookup::ReferenceLookup,
     raw::{RawHook, Spanned},
@@ -87,7 +87,7 @@ fn check_together(document: &Document<'_>, written: &mut RawHook<'_>) {
 /// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects
 /// match on.
 fn check_matcher(document: &Document<'_>, written: &mut RawHook<'_>) {
-    if written.events.iter().any(|kind| event::matched(*kind).is_some()) {
+    if written.events.iter().any(|kind| dialect::matched(*kind).is_some()) {
         return;
     }
     let Some(matcher) = written.matcher.take() else { return };

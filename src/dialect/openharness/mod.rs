@@ -3,7 +3,6 @@
 mod agent_file;
 mod dialect;
 mod envelope;
-mod event;
 mod handlers;
 mod hook_file;
 mod lookup;
@@ -18,10 +17,10 @@ mod rules;
 mod sandbox;
 mod variables;
 
-pub use dialect::OpenHarness;
 #[cfg(feature = "cli")]
-pub(crate) use event::KINDS as OPENHARNESS_KINDS;
-pub(super) use event::{has_kind, is_matched};
+pub(crate) use dialect::KINDS as OPENHARNESS_KINDS;
+pub use dialect::OpenHarness;
+pub(super) use dialect::{has_kind, is_matched};
 pub(super) use handlers::{argument, has_shell_syntax, names_program, shell_line, variable};
 pub use hook_file::read_hook;
 pub use lookup::{ReferenceLookup, ResolvedPath};

@@ -6,7 +6,7 @@ use super::{
         catalog::natives,
         suggest::{did_you_mean, shorten},
     },
-    event,
+    dialect,
     handlers::{self, RawHandler},
     rules::HOOK_KEYS,
 };
@@ -15,7 +15,7 @@ use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, Matc
 /// The kind that an agent's name for an event means, if OpenHarness has it.
 pub(super) fn canonical_kind(name: &str) -> Option<EventKind> {
     let rows = natives().filter_map(|native| native.row_named(name));
-    rows.map(|row| row.kind).find(|kind| event::has_kind(*kind))
+    rows.map(|row| row.kind).find(|kind| dialect::has_kind(*kind))
 }
 
 /// A value of a file, and its position.
@@ -91,9 +91,9 @@ fn events(value: &Value<'_>) -> Vec<EventKind> {
 
 fn event_kind(item: &Value<'_>) -> Option<EventKind> {
     let text = item.text()?;
-    let kind = EventKind::from_name(text).filter(|kind| event::KINDS.contains(kind));
+    let kind = EventKind::from_name(text).filter(|kind| dialect::KINDS.contains(kind));
     if kind.is_none() {
-        let known: Vec<&str> = event::KINDS.iter().map(|kind| kind.as_str()).collect();
+        let known: Vec<&str> = dialect::KINDS.iter().map(|kind| kind.as_str()).collect();
         let message = format!("unknown event `{}`", shorten(text, 64));
         let help = match canonical_kind(text) {
             Some(kind) => format!("write `{kind}`, the name of this event in hook files"),
@@ -146,7 +146,7 @@ fn advice(error: &MatcherError) -> &'static str {
 fn capabilities(value: &Value<'_>) -> Vec<Spanned<Capability>> {
     let known: Vec<&str> = Capability::ALL
         .iter()
-        .filter(|capability| event::KINDS.iter().any(|kind| capability.applies_to(*kind)))
+        .filter(|capability| dialect::KINDS.iter().any(|kind| capability.applies_to(*kind)))
         .map(|capability| capability.as_str())
         .collect();
     let mut found = Vec::new();

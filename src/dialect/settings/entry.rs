@@ -15,8 +15,8 @@ use super::{
     tool_rule::ToolRule,
 };
 use crate::model::{
-    Concurrency, Condition, Delivery, EventKind, ExecutionPolicy, FailurePolicy, Frequency, Hook, HookName,
-    HookSource, HookTrust,
+    Concurrency, Condition, Delivery, Event, EventKind, ExecutionPolicy, FailurePolicy, Frequency, Hook,
+    HookName, HookSource, HookTrust,
 };
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
@@ -92,6 +92,7 @@ impl Parts<'_> {
             _ => row.frequency,
         };
         let delivery = self.delivery(item)?;
+        let on_failure = self.on_failure(item)?;
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
         let turn = Some(context.native.turn(context.scope));
         let called =
@@ -108,8 +109,8 @@ impl Parts<'_> {
             enabled: true,
             timeout,
             max_concurrency: None,
-            on_error: FailurePolicy::Ignore,
-            on_timeout: FailurePolicy::Ignore,
+            on_error: on_failure,
+            on_timeout: on_failure,
             execution: ExecutionPolicy {
                 host_event,
                 condition,
@@ -152,6 +153,16 @@ impl Parts<'_> {
         Some(if is_set("async")? || wakes { Delivery::Detached } else { Delivery::Awaited })
     }
 
+    /// What a failure of the hook counts as. A stop goes on even where it fails closed.
+    fn on_failure(&self, item: &Mapping<'_>) -> Option<FailurePolicy> {
+        let fails_closed = self.context.get(item, "failClosed").map_or(Some(false), |value| value.flag())?;
+        Some(if fails_closed && !self.is_stop() { FailurePolicy::Deny } else { FailurePolicy::Ignore })
+    }
+
+    fn is_stop(&self) -> bool {
+        matches!(self.row.kind, EventKind::AgentStopping | EventKind::SubagentStopping)
+    }
+
     /// Hooks in settings have no names, so generated ones say in which file they are, and where in it.
     fn name(&self) -> Option<HookName> {
         let [entry, hook] = self.name;
@@ -187,6 +198,9 @@ impl Parts<'_> {
     /// What an event must have; `None` if that cannot be read.
     #[expect(clippy::option_option, reason = "no condition and one that was refused are different things")]
     fn condition(&self, item: &Mapping<'_>) -> Option<Option<Arc<dyn Condition>>> {
+        if self.is_stop() && self.context.native.settings.keys.hook.contains(&LOOP_LIMIT) {
+            return LoopLimit::read(item);
+        }
         let Some(value) = self.context.get(item, "if") else { return Some(self.wanted.condition.clone()) };
         let tools = [
             EventKind::BeforeToolDispatch,
@@ -206,5 +220,49 @@ impl Parts<'_> {
             value.error("if", "`if` is not a valid tool rule", "write it as `Bash(git *)` or `Edit`");
         }
         Some(Some(Arc::new(rule?)))
+    }
+}
+
+/// The key for how often a hook may keep the agent at work.
+const LOOP_LIMIT: &str = "loop_limit";
+
+/// The limit of a hook that has none of its own.
+const USUAL_LOOP_LIMIT: u64 = 5;
+
+/// How often the hooks of a conversation may have kept the agent at work, by the count of the agent.
+#[derive(Debug)]
+struct LoopLimit(u64);
+
+impl LoopLimit {
+    /// The limit of a hook; of one with `null`, there is none.
+    #[expect(clippy::option_option, reason = "no limit and one that was refused are different things")]
+    fn read(item: &Mapping<'_>) -> Option<Option<Arc<dyn Condition>>> {
+        let limit = match item.get(LOOP_LIMIT) {
+            None => USUAL_LOOP_LIMIT,
+            Some(value) if value.is_null() => return Some(None),
+            Some(value) => match value.integer().map(u64::try_from)? {
+                Ok(limit) if limit > 0 => limit,
+                _ => {
+                    value.error(
+                        "loop-limit",
+                        "`loop_limit` is not positive",
+                        "leave it out, or write `null` for no limit",
+                    );
+                    return None;
+                }
+            },
+        };
+        Some(Some(Arc::new(Self(limit))))
+    }
+}
+
+impl Condition for LoopLimit {
+    fn holds(&self, event: &Event) -> bool {
+        let count = event.extra.iter().find(|(name, _)| **name == *"loop_count");
+        count.and_then(|(_, count)| count.read::<u64>().ok()).is_none_or(|count| count < self.0)
+    }
+
+    fn text(&self) -> String {
+        format!("fewer than {} follow-ups so far", self.0)
     }
 }

@@ -36,6 +36,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) keys: SettingsKeys,
     /// The default shell of a command line.
     pub(in crate::dialect) shell: Shell,
+    /// Where commands run.
+    pub(in crate::dialect) directory: StartDirectory,
     /// Which hooks on an event count as one.
     pub(in crate::dialect) identity: HookIdentity,
     /// How a file switches hooks off.
@@ -82,6 +84,15 @@ pub(in crate::dialect) enum Shell {
     Sh,
     /// `/bin/bash`
     Bash,
+}
+
+/// Where commands run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum StartDirectory {
+    /// In the workspace.
+    Workspace,
+    /// In the workspace; those of the user and of the administrator in the directory of their file.
+    OfUserFile,
 }
 
 /// Which hooks on an event count as one.

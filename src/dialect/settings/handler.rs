@@ -13,13 +13,13 @@ use super::{
         suggest::{did_you_mean, shorten},
     },
     context::{FileContext, warn_misspelt_keys},
-    format::{HookIdentity, Shell},
+    format::{HookIdentity, Shell, StartDirectory},
     plugins::{PLUGIN_OPTION, PLUGIN_VARIABLES, PluginFormat},
     variables::{TextPart, text_parts},
 };
 use crate::model::{
     Address, Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, CommandMode, Handler, HandlerKind,
-    HttpHandler, HttpMethod, Model, PromptHandler, SecretText,
+    HttpHandler, HttpMethod, Model, PromptHandler, Scope, SecretText,
 };
 
 /// The model of the settings that hooks without a `model` ask.
@@ -167,8 +167,13 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
     Some((Handler::Command(handler), identity))
 }
 
-/// The directory that a command runs in: the workspace, or the one below it that the hook names.
+/// The directory that a command runs in: the workspace, or the one below it that the hook names; or that of the file.
 fn directory(context: &FileContext<'_>, item: &Mapping<'_>, command: &Value<'_>) -> Option<PathBuf> {
+    let is_beside_file = context.native.settings.directory == StartDirectory::OfUserFile
+        && matches!(context.scope, Scope::User | Scope::Managed);
+    if let Some(directory) = context.file.parent().filter(|_| is_beside_file) {
+        return Some(directory.to_owned());
+    }
     let named = context.get(item, "cwd");
     let path = named.as_ref().map_or(Some(""), Value::text)?;
     match context.resolver.directory(path) {

@@ -76,6 +76,30 @@ pub(in crate::dialect) fn whole_regex(
     wanted(value, matcher)
 }
 
+/// A matcher that is a pattern, which may match anywhere. On some events it is compared with a word of theirs, and on
+/// those that have nothing to compare it with, it matches.
+pub(in crate::dialect) fn search_or_word(
+    value: &Value<'_>,
+    row: &EventRow,
+    words: &[(&str, &str)],
+) -> Option<EventFilter> {
+    let text = value.text()?;
+    if matches!(text, "" | "*") {
+        return Some(EventFilter::default());
+    }
+    let matcher = Matcher::javascript(text);
+    if row.match_source != MatchSource::Unmatched || matcher.is_err() {
+        return wanted(value, matcher);
+    }
+    let word = words.iter().find(|(event, _)| *event == row.name).map(|(_, word)| *word);
+    if let Some(word) = word.filter(|word| !matcher.is_ok_and(|matcher| matcher.accepts(word))) {
+        let message = format!("`matcher` never matches: on {} it is compared with `{word}`", row.name);
+        value.error("matcher", message, "the hook never runs; leave `matcher` out, and decide in the hook");
+        return None;
+    }
+    Some(EventFilter::default())
+}
+
 /// A pattern, which also matches the tool that a matching alias means, such as a former name.
 fn search_with_aliases(
     text: &str,

@@ -23,10 +23,12 @@ pub use file::{SettingsHooks, read_settings};
 pub(crate) use file::{read_hooks_of, read_plugin_hooks};
 pub(super) use format::{
     DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax, SettingsFormat,
-    SettingsKeys, SharedSetting, Shell, TimeUnit,
+    SettingsKeys, SharedSetting, Shell, StartDirectory, TimeUnit,
 };
 pub(crate) use format::{ScopeMerge, SettingsFile, SettingsLocation, SharedKey};
-pub(super) use matcher::{exact_list_or_regex, exact_names_or_regex, exact_or_regex, whole_regex};
+pub(super) use matcher::{
+    exact_list_or_regex, exact_names_or_regex, exact_or_regex, search_or_word, whole_regex,
+};
 pub(super) use plugins::{EXTENSIONS, PLUGINS, parse as plugin_json};
 pub(crate) use plugins::{
     ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,

@@ -103,13 +103,15 @@ fn a_native_answer_to_what_cannot_be_read_is_no_opinion_and_a_note_where_no_guar
     let open = workspace(&[("audit", &hook("audit", "before_tool_dispatch", "touch ran; exit 2", ""))]);
     std::fs::write(open.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
     let read = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{}"#;
-    for dialect in ["openharness", "claude", "codebuddy", "gemini", "clawd", "codex", "qwen", "copilot"] {
+    for dialect in
+        ["openharness", "claude", "codebuddy", "gemini", "clawd", "codex", "qwen", "copilot", "cursor"]
+    {
         let arguments = ["fire", "--event", "-", "--native", "--dialect", dialect, "--config", "small.yaml"];
         for event in ["{\"event\":", "", "[]", read, &"x".repeat(100), "{\"hook_event_name\": \"Unheard\"}"] {
             let done = run_with(open.path(), &arguments, event);
             assert_eq!(done.code, 0, "{dialect}, {event:?}: {done:?}");
-            // ClawdCode and Copilot CLI have no field for the person; the latter shows standard error.
-            let has_field = !["clawd", "copilot"].contains(&dialect);
+            // ClawdCode, Copilot CLI and Cursor have no such field for the person; the last two show standard error.
+            let has_field = !["clawd", "copilot", "cursor"].contains(&dialect);
             let note = if dialect == "clawd" { Value::Null } else { done.json()["systemMessage"].clone() };
             let says_so = |note: &str| note.starts_with("hookyard ran no hooks for this event: ");
             let has_note = note.as_str().is_some_and(says_so);

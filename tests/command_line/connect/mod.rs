@@ -303,7 +303,8 @@ fn a_relative_path_in_a_variable_moves_nothing() {
 
 #[test]
 fn agents_that_are_connected_at_the_same_time_are_all_connected() {
-    const AGENTS: [&str; 7] = ["claude", "gemini", "codebuddy", "clawd", "codex", "qwen", "copilot"];
+    const AGENTS: [&str; 8] =
+        ["claude", "gemini", "codebuddy", "clawd", "codex", "qwen", "copilot", "cursor"];
     let home = Home::new();
     let commands: Vec<Command> =
         (0..3).flat_map(|_| AGENTS.map(|agent| home.command(&["connect", agent]))).collect();
@@ -349,6 +350,49 @@ fn copilot_gets_an_entry_for_each_event_that_names_itself() {
     assert!(refused.code == Some(1) && refused.err.contains("has no event `SubagentStart`"), "{refused:?}");
     home.run(&["disconnect", "copilot"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), BARE_HOOKS);
+}
+
+#[test]
+fn cursor_gets_entries_that_fail_closed_and_the_version_that_its_file_needs() {
+    let home = Home::new();
+    let file = home.path(".cursor/hooks.json");
+    let done = home.run(&["connect", "cursor"]);
+    assert!(done.out.contains("21 events"), "{done:?}");
+    let settings = json_of(&file);
+    assert_eq!(settings["version"], 1);
+    let entry = |event: &str| settings["hooks"][event][0].clone();
+    let command = entry("preToolUse")["command"].as_str().unwrap().to_owned();
+    assert!(
+        command.contains(" relay --dialect cursor ") && command.ends_with("--if-down block"),
+        "{command}"
+    );
+    assert_eq!(
+        (&entry("preToolUse")["failClosed"], &entry("preToolUse")["timeout"]),
+        (&json!(true), &json!(600))
+    );
+    assert_eq!(entry("beforeSubmitPrompt")["failClosed"], true);
+    assert_eq!(entry("stop").get("failClosed"), None);
+    assert!(home.run(&["connect", "cursor"]).out.contains("as before"));
+    home.run(&["disconnect", "cursor"]);
+    assert!(!file.exists());
+
+    let own =
+        "{\n  // mine\n  \"version\": 1,\n  \"hooks\": { \"stop\": [{ \"command\": \"./stop.sh\" }] }\n}\n";
+    home.write(".cursor/hooks.json", own);
+    assert!(home.run(&["connect", "cursor"]).out.contains("1 hook of this file stay"));
+    let after = fs::read_to_string(&file).unwrap();
+    assert!(after.contains("// mine") && after.matches("\"version\"").count() == 1, "{after}");
+    home.run(&["disconnect", "cursor"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), own);
+
+    let broken = "{ \"version\": 1, \"hooks\": { \"preToolUse\": {} } }";
+    home.write(".cursor/hooks.json", broken);
+    let refused = home.run(&["connect", "cursor"]);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("`hooks.preToolUse` that is not a list"),
+        "{refused:?}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), broken);
 }
 
 #[test]

@@ -225,7 +225,8 @@ fn force_push(event: &str, directory: &Path) -> String {
 fn only_hook(settings: &str) -> (String, Value) {
     let settings: Value = serde_json::from_str(settings).unwrap();
     let (event, entries) = settings["hooks"].as_object().unwrap().iter().next().unwrap();
-    (event.clone(), entries[0]["hooks"][0].clone())
+    let is_nested = entries[0]["hooks"].is_array();
+    (event.clone(), if is_nested { entries[0]["hooks"][0].clone() } else { entries[0].clone() })
 }
 
 /// Sends an event as an http hook of Claude Code does, to another port than the page's.
@@ -245,7 +246,7 @@ fn posted(http: &Value, address: &str, token: &str, event: &str) -> Value {
 #[test]
 fn agents_with_these_settings_are_stopped_by_the_guard() {
     let settings: Vec<_> = blocks("json").into_iter().filter(|block| block.contains("\"hooks\"")).collect();
-    let [claude, gemini, codebuddy, clawd, codex, qwen, copilot, _] = settings.try_into().unwrap();
+    let [claude, gemini, codebuddy, clawd, codex, qwen, copilot, cursor, _] = settings.try_into().unwrap();
     let mut home = Home::new();
     // Settings of the project as well: hookyard reads them, and must not ask itself.
     home.write("guarded/.claude/settings.json", &claude);
@@ -255,6 +256,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     home.write("guarded/.codex/hooks.json", &codex);
     home.write("guarded/.qwen/settings.json", &qwen);
     home.write("guarded/.github/hooks/hookyard.json", &copilot);
+    home.write("guarded/.cursor/hooks.json", &cursor);
     home.start(&format!("{} --tcp 127.0.0.1:0", shell()[0]), "guarded");
     let project = home.path().join("guarded");
     let (event, http) = only_hook(&claude);
@@ -264,7 +266,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let harmless = force_push(&event, &project).replace("--force", "--dry-run");
     assert_eq!(posted(&http, address, "", &harmless), json!({}));
-    for settings in [gemini, codebuddy, clawd, codex, qwen, copilot] {
+    for settings in [gemini, codebuddy, clawd, codex, qwen, copilot, cursor] {
         let (event, command) = only_hook(&settings);
         let command = command["command"].as_str().unwrap();
         let relay = || {

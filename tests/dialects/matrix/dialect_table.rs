@@ -308,6 +308,51 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             HostReading { input: changed, ..heard(moves, reason, &output) }
         },
     },
+    MatrixDialect {
+        name: DialectName::Cursor,
+        configures: |command| {
+            let hook = json!({ "matcher": "Bash", "command": command });
+            (".cursor/hooks.json", json!({ "version": 1, "hooks": { "preToolUse": [hook] } }))
+        },
+        says: |thing| {
+            let permission = |word: &str| json!({ "permission": word, "user_message": REASON });
+            let output = match thing {
+                HookReply::Allow => permission("allow"),
+                HookReply::Block => permission("deny"),
+                HookReply::Ask => permission("ask"),
+                HookReply::Rewrite => json!({ "updated_input": { "command": "npm ci", "force": true } }),
+                HookReply::Shorten => json!({ "updated_input": { "command": "npm ci" } }),
+                HookReply::Context => json!({ "additional_context": CONTEXT }),
+                HookReply::Halt => return None,
+            };
+            Some(prints(&output))
+        },
+        sends: |input| {
+            json!({
+                "conversation_id": "cursor",
+                "generation_id": "g",
+                "hook_event_name": "preToolUse",
+                "workspace_roots": ["/srv/shop"],
+                "tool_name": "Bash",
+                "tool_input": input,
+                "tool_use_id": "t",
+                "cwd": "",
+            })
+        },
+        reads: |answer, input| {
+            let output = object(&answer.stdout);
+            let reason = &output["user_message"];
+            let (moves, reason) = match output["permission"].as_str() {
+                Some("deny") => (Move::Refuses, reason),
+                // It goes by its own settings.
+                Some("allow") | None if output.get("continue").is_none() => (Move::AsUsual, reason),
+                _ => panic!("it ignores this answer: {output}"),
+            };
+            let changed = output.get("updated_input").unwrap_or(input).clone();
+            let context = output["additional_context"].as_str().map(str::to_owned);
+            HostReading { input: changed, context, ..heard(moves, reason, &Value::Null) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

@@ -37,6 +37,9 @@ const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
     (HookReply::Halt, DialectName::Qwen, Move::Refuses),
     (HookReply::Context, DialectName::Qwen, Move::AsUsual),
     (HookReply::Halt, DialectName::Copilot, Move::Refuses),
+    (HookReply::Allow, DialectName::Cursor, Move::AsUsual),
+    (HookReply::Ask, DialectName::Cursor, Move::Refuses),
+    (HookReply::Halt, DialectName::Cursor, Move::Refuses),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.

@@ -11,8 +11,8 @@ use super::{
     arguments::GrepArguments,
     contents::{self, ContentsError},
     escape,
+    glob::PathPattern,
     output::{ToolOutput, refusal},
-    pattern::PathPattern,
     walk::{STOPPED_NOTE, WalkEntry, walk},
 };
 use crate::{

@@ -6,7 +6,6 @@ mod escape;
 mod glob;
 mod grep;
 mod output;
-mod pattern;
 mod read_file;
 mod walk;
 

@@ -4,7 +4,7 @@
 //! map, those that may stand anywhere in one Aho-Corasick automaton. So are the texts that a pattern cannot
 //! match without; the pattern itself is then searched. Only the rest is searched always, a set at a time.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, mem};
 
 use aho_corasick::AhoCorasick;
 use regex::{RegexSet, RegexSetBuilder};
@@ -90,9 +90,19 @@ impl IndexBuilder {
     }
 
     pub(super) fn build(mut self) -> Index {
-        let (texts, hits): (Vec<_>, Vec<_>) = self.texts.into_iter().unzip();
+        self.add_texts();
+        for patterns in self.patterns.chunks(SET_SIZE) {
+            add_set(&mut self.index.sets, patterns);
+        }
+        self.index
+    }
+
+    fn add_texts(&mut self) {
+        if self.texts.is_empty() {
+            return;
+        }
+        let (texts, hits): (Vec<_>, Vec<_>) = mem::take(&mut self.texts).into_iter().unzip();
         match AhoCorasick::new(&texts) {
-            Ok(_) if texts.is_empty() => {}
             Ok(automaton) => self.index.contained = Some(Contained { automaton, hits }),
             // More states than an automaton can number: the patterns say the same, only slower.
             Err(_) => {
@@ -102,10 +112,6 @@ impl IndexBuilder {
                 self.patterns.extend(texts.into_iter().zip(hits).filter_map(pattern));
             }
         }
-        for patterns in self.patterns.chunks(SET_SIZE) {
-            add_set(&mut self.index.sets, patterns);
-        }
-        self.index
     }
 }
 

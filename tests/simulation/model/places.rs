@@ -56,15 +56,25 @@ struct Pool {
     most: Share,
     busy: Share,
     /// Interceptors go first.
-    interceptors: VecDeque<usize>,
-    others: VecDeque<usize>,
-    queue: usize,
+    interceptors: VecDeque<Waiting>,
+    others: VecDeque<Waiting>,
+    /// How many may wait, if not any number.
+    queue: Option<usize>,
     /// Which events' hooks came to it at the present moment.
     arrivals: (u64, Vec<usize>),
     /// When a job had and gave back a place within one moment.
     flash: Option<u64>,
     /// When a job that only watches, and had waited, was given a place.
     others_served: Option<u64>,
+    /// When a job that had waited was given a place.
+    waiting_served: Option<u64>,
+}
+
+/// A job that waits for a place.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    job: usize,
+    since: u64,
 }
 
 /// Numbers of places.
@@ -101,11 +111,12 @@ impl Share {
 }
 
 impl Pool {
-    fn new(most: Share, queue: usize) -> Self {
+    fn new(most: Share, queue: Option<usize>) -> Self {
         let (interceptors, others) = (VecDeque::new(), VecDeque::new());
-        let (arrivals, flash, others_served) = ((0, Vec::new()), None, None);
+        let (arrivals, flash) = ((0, Vec::new()), None);
+        let (others_served, waiting_served) = (None, None);
         let busy = Share { all: 0, interceptors: 0, others: 0 };
-        Self { most, busy, interceptors, others, queue, arrivals, flash, others_served }
+        Self { most, busy, interceptors, others, queue, arrivals, flash, others_served, waiting_served }
     }
 
     /// How many more interceptors, or others, may work.
@@ -131,7 +142,8 @@ impl Pool {
             self.arrivals = (now, Vec::new());
         }
         self.arrivals.1.push(course);
-        if goes_first { &mut self.interceptors } else { &mut self.others }.push_back(job);
+        if goes_first { &mut self.interceptors } else { &mut self.others }
+            .push_back(Waiting { job, since: now });
         let waiting = self.interceptors.len() + self.others.len();
         let (room, room_of_others) = (self.room(true), self.room(false));
         let is_short = self.interceptors.len() > room
@@ -142,8 +154,10 @@ impl Pool {
         let contended = is_contended && self.arrivals.1.iter().any(|other| *other != course);
         // A moment earlier, it would have been given the place.
         let is_late = goes_first && self.others_served == Some(now);
+        // A moment earlier, it would have found one more in the queue.
+        let is_behind = self.queue.is_some() && self.waiting_served == Some(now);
         let is_full = room.min(room_of_others) == 0;
-        contended || is_late || (self.flash == Some(now) && (waiting > 1 || is_full))
+        contended || is_late || is_behind || (self.flash == Some(now) && (waiting > 1 || is_full))
     }
 
     fn next(&mut self, now: u64) -> Option<usize> {
@@ -155,29 +169,34 @@ impl Pool {
                 if !intercepts {
                     self.others_served = Some(now);
                 }
-                return Some(next);
+                if next.since < now {
+                    self.waiting_served = Some(now);
+                }
+                return Some(next.job);
             }
         }
         None
     }
 
     fn leave(&mut self, job: usize) {
-        self.interceptors.retain(|known| *known != job);
-        self.others.retain(|known| *known != job);
+        self.interceptors.retain(|known| known.job != job);
+        self.others.retain(|known| known.job != job);
     }
 
     /// Who is turned away if too many wait: the oldest that only watches, else the newest.
     fn surplus(&mut self) -> Option<usize> {
         let waiting = self.interceptors.len() + self.others.len();
-        (waiting > self.queue).then(|| self.others.pop_front().or_else(|| self.interceptors.pop_back()))?
+        (waiting > self.queue?)
+            .then(|| self.others.pop_front().or_else(|| self.interceptors.pop_back()))?
+            .map(|next| next.job)
     }
 }
 
 impl Places {
     pub(super) fn new(bounds: &Bounds) -> Self {
         Self {
-            native: Pool::new(Share::of_pool(bounds.native_places), usize::MAX),
-            prompt: Pool::new(Share::of_pool(bounds.prompt_places), bounds.prompt_queue),
+            native: Pool::new(Share::of_pool(bounds.native_places), None),
+            prompt: Pool::new(Share::of_pool(bounds.prompt_places), Some(bounds.prompt_queue)),
             limits: BTreeMap::new(),
         }
     }
@@ -278,11 +297,8 @@ impl Model<'_> {
         let intercepts = self.courses[self.jobs[job].course].intercepts;
         self.jobs[job].limit = Some(key.clone());
         self.jobs[job].state = JobState::WaitsForLimit;
-        let limit = self
-            .places
-            .limits
-            .entry(key)
-            .or_insert_with(|| Pool::new(Share::of_hook(rule, most), usize::MAX));
+        let limit =
+            self.places.limits.entry(key).or_insert_with(|| Pool::new(Share::of_hook(rule, most), None));
         self.has_ties |= limit.arrive(job, intercepts, self.jobs[job].course, self.now);
         self.grant_places();
     }

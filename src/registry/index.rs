@@ -102,16 +102,15 @@ impl IndexBuilder {
             return;
         }
         let (texts, hits): (Vec<_>, Vec<_>) = mem::take(&mut self.texts).into_iter().unzip();
-        match AhoCorasick::new(&texts) {
-            Ok(automaton) => self.index.contained = Some(Contained { automaton, hits }),
-            // More states than an automaton can number: the patterns say the same, only slower.
-            Err(_) => {
-                let pattern = |(text, hit): (String, Hit)| {
-                    Some((hit.ask.or_else(|| Matcher::search(&regex::escape(&text)).ok())?, hit.hook))
-                };
-                self.patterns.extend(texts.into_iter().zip(hits).filter_map(pattern));
-            }
+        if let Ok(automaton) = AhoCorasick::new(&texts) {
+            self.index.contained = Some(Contained { automaton, hits });
+            return;
         }
+        // More states than an automaton can number: the patterns say the same, only slower.
+        let pattern = |(text, hit): (String, Hit)| {
+            Some((hit.ask.or_else(|| Matcher::search(&regex::escape(&text)).ok())?, hit.hook))
+        };
+        self.patterns.extend(texts.into_iter().zip(hits).filter_map(pattern));
     }
 }
 

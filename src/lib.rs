@@ -65,7 +65,7 @@
 // `daemon/request_body.rs`           reads the body within its limits of size and time
 // `orchestrator/dispatch.rs`         has the dialect read the event
 // `dialect/catalog.rs`               the dialect of the name
-// `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude/definition.rs`
+// `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude.rs`
 // `dialect/native_dialect.rs`        reads and writes by those tables
 // `dialect/event_reader.rs`          reads the fields of the event
 // `model/json.rs`                    the strict check of the JSON

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use super::own_settings::{Switch, SwitchExceptions};
 use crate::{
     dialect::{
-        HookRules, KeyPosition, NativeDialect, ReferenceLookup, ScopeMerge, SettingsHook, SettingsHooks,
-        SharedSettings,
+        HookRules, KeyPosition, NativeDialect, ReferenceLookup, SettingsHook, SettingsHooks, SharedSettings,
     },
     model::{Diagnostic, Dialect, Handler, Hook, HookName, HostRuns, Level, Scope, Severity},
 };
@@ -100,9 +99,6 @@ pub(super) fn merge(
     exceptions: &SwitchExceptions,
 ) -> (Vec<Hook>, Vec<Diagnostic>) {
     let mut diagnostics = apply_shared(&mut levels, outer, native, rules, resolver, exceptions);
-    if native.scope_merge() == ScopeMerge::ProjectReplacesUser {
-        diagnostics.extend(replace(&mut levels, exceptions));
-    }
     diagnostics.extend(disable_named(&mut levels, exceptions));
     let statements = levels.iter().filter_map(|level| {
         let (off, position) = level.found.all_disabled?;
@@ -218,23 +214,6 @@ fn leave_to_managed(
 fn report<'a>(switches: impl Iterator<Item = &'a Switch>, native: &NativeDialect) -> Vec<Diagnostic> {
     let found = switches.flat_map(|switch| [switch.effect(native.name().as_str()), switch.failure()]);
     found.flatten().collect()
-}
-
-/// Where a project's list for an event replaces the user's in the dialect itself, it does so here for the hooks that
-/// the operator's settings name. The others stay, and that is reported.
-fn replace(levels: &mut [SettingsLevel], exceptions: &SwitchExceptions) -> Vec<Diagnostic> {
-    let mut switches: Vec<(&'static str, Switch)> = Vec::new();
-    for level in levels.iter().filter(|level| level.scope == Scope::Project) {
-        let events = level.found.events.iter();
-        switches.extend(events.map(|(event, position)| (*event, level.switch(event, *position))));
-    }
-    for (event, switch) in &mut switches {
-        let replaced = |configured: &&mut SettingsHook| configured.event == *event;
-        let users = levels.iter_mut().filter(|level| level.scope == Scope::User);
-        let hooks = users.flat_map(|level| &mut level.found.hooks).filter(replaced);
-        hooks.for_each(|configured| switch.apply(&mut configured.hook, exceptions));
-    }
-    switches.iter().filter_map(|(_, switch)| switch.failure()).collect()
 }
 
 /// Disables the hooks that some file disables by name.

@@ -17,6 +17,7 @@ use crate::model::{
 
 static VOCABULARY: EventVocabulary = EventVocabulary {
     roots_field: None,
+    default_session: None,
     dialect: DialectName::Canonical,
     kind_fields: &["event", "hook_event_name"],
     names: NameTable::Canonical(EventKind::ALL),

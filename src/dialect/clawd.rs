@@ -19,8 +19,8 @@ use crate::{
         },
         native::{EnvelopeField, NativeDialect, Spelling},
         settings::{
-            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-            ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey,
+            BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
+            PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey,
             SharedSetting, Shell, StartDirectory, TimeUnit,
         },
     },
@@ -32,17 +32,17 @@ use crate::{
 
 /// Its events; the columns are those of Claude Code's table.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, PreventsByExit, Told Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Told Taken, Always, [];
-    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Told Taken, Always, [];
-    "Notification" Notification Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Unmatched, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
-    "SubagentStop" SubagentStopping Unmatched, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
-    "Compaction" BeforeContextCompact Unmatched, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, [];
+    "SessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, PreventsByExit, Told Taken, [];
+    "PreToolUse" BeforeToolDispatch Fact, Serial Strictest, Denies, Ignored NoPlace, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, [RewriteToolRequest];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Told Taken, [];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Told Taken, [];
+    "Notification" Notification Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Stop" AgentStopping Unmatched, Serial Strictest, Prevents, Ignored NoPlace, [];
+    "SubagentStop" SubagentStopping Unmatched, Serial Strictest, Prevents, Ignored NoPlace, [];
+    "Compaction" BeforeContextCompact Unmatched, Serial Strictest, Prevents, Ignored NoPlace, [];
 };
 
 /// Fields with a canonical name. A prompt and a result each have two names, since its own hooks know the second.
@@ -111,6 +111,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: None,
     own_fields: &[],
     host_variables: &[],
     prompt_field: None,
@@ -132,8 +133,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
-        allows_comments: false,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Nothing,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::Parts,
         matcher: parts,
@@ -144,6 +144,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
             agent: Duration::from_mins(1),
             of_events: &[],
             of_http: None,
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunEach,
         shared: SHARED_KEYS,

@@ -1,50 +1,90 @@
-//! The dialect of CodeBuddy: seven events of Claude Code's family, and the differences from it.
+//! The dialect of CodeBuddy: the words of Claude Code's family, by rules of its own.
+
+mod reply;
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::{
     claude::{
-        ClaudeVariant, ENVELOPE_FIELDS, FIELDS, FailingJson, KEYS, OWN_FIELDS, judgement_format,
-        project_directory, read, replace, write,
+        ENVELOPE_FIELDS, FIELDS, OWN_FIELDS, Object, judgement_format, made_path, project_directory, replace,
     },
+    codex::combined_decision,
     event_table::{
-        EventRow,
+        BlockEffect, ContextSupport, EventRow,
         MatchSource::{Fact, Unmatched},
-        rows,
+        PlainText, rows,
     },
     native::{NativeDialect, Spelling},
+    output::goes_on_in_background,
     response::{self, BLOCK},
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsLocation, Shell, StartDirectory, TimeUnit,
-        exact_list_or_regex,
+        BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
+        PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        TimeUnit, search_or_word,
     },
 };
+use reply::CHANGED_INPUT;
+
 use crate::model::{
-    DialectName, EventKind, HandlerKind, HostResponse, Outcome, Scope, Target, Verdict, merge_one_level,
+    DialectName, Draft, EventKind, HandlerKind, HostResponse, Outcome, Scope, Target, Verdict, Workspace,
+    merge_one_level,
 };
 
-/// Its events; the columns are those of Claude Code's table.
+/// Its 28 events; the columns are those of Claude Code's table.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, OncePerRun, [];
-    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
-    "Stop" AgentStopping Unmatched, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
-};
-
-const VARIANT: ClaudeVariant = ClaudeVariant {
-    input: "modifiedInput",
-    failing_json: FailingJson::Ignored,
-    exit_tells: false,
-    has_background: false,
-    defer: None,
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, [];
+    "Setup" HostEvent Unmatched, Parallel Strictest, Nothing, Told Taken, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Combined, Prevents, Told Taken, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored NoPlace, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Unmatched, Parallel Strictest, Denies, Ignored NoPlace, [RewriteToolRequest];
+    "PermissionDenied" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "PostToolUseFailure" ToolFailed Unmatched, Parallel Strictest, Nothing, Ignored Taken, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "StopFailure" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "FinalStop" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SubagentStart" SubagentStarted Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SubagentStop" SubagentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "TaskCreated" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "TaskCompleted" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "TeammateIdle" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Told Printed, [];
+    "PostCompact" AfterContextCompact Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "InstructionsLoaded" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "ConfigChange" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "CwdChanged" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "FileChanged" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "WorktreeCreate" HostEvent Unmatched, Parallel Strictest, Prevents, Path NoPlace, [];
+    "WorktreeRemove" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Elicitation" HostEvent Unmatched, Parallel Strictest, Declines, Ignored NoPlace, [];
+    "ElicitationResult" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// Which variables hold the project's directory.
 const PROJECT: &[&str] = &["CODEBUDDY_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
+
+const KEYS: SettingsKeys = SettingsKeys {
+    entry: &["matcher", "hooks"],
+    hook: &[
+        "type",
+        "command",
+        "url",
+        "headers",
+        "allowedEnvVars",
+        "prompt",
+        "model",
+        "timeout",
+        "once",
+        "if",
+        "statusMessage",
+        "shell",
+        "name",
+    ],
+};
 
 /// The dialect of CodeBuddy.
 pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
@@ -54,8 +94,9 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: Some("no-session"),
     own_fields: OWN_FIELDS,
-    host_variables: &[],
+    host_variables: &["CODEBUDDY_SERVICE_PROXY_URL"],
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -64,20 +105,24 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
                 scope: Scope::Project,
                 location: SettingsLocation::Workspace(".codebuddy/settings.json"),
             },
+            SettingsFile {
+                scope: Scope::Local,
+                location: SettingsLocation::Workspace(".codebuddy/settings.local.json"),
+            },
         ],
         unread: &[],
-        allows_comments: false,
-        scope_merge: ScopeMerge::ProjectReplacesUser,
+        beside_json: BesideJson::CommentsAndCommas,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
-        matcher_syntax: MatcherSyntax::ListOrPattern,
-        matcher: exact_list_or_regex,
+        matcher_syntax: MatcherSyntax::PatternOrText,
+        matcher: |value, row| search_or_word(value, row, &[]),
         timeouts: DefaultTimeouts {
             unit: TimeUnit::Seconds,
             usual: Duration::from_mins(1),
-            prompt: Duration::from_mins(1),
-            agent: Duration::from_mins(1),
+            prompt: Duration::from_secs(30),
+            agent: Duration::from_secs(30),
             of_events: &[],
             of_http: None,
+            are_refusals: true,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],
@@ -86,36 +131,196 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         shell: Shell::Sh,
         directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
-        disable: DisableSyntax::All("disableAllHooks"),
+        disable: DisableSyntax::Never,
         plugins: PluginFormat::None,
         managed_only: None,
     },
-    ends_input_with_newline: true,
-    goes_on_in_background: |_| false,
-    environment: |_, place| project_directory(PROJECT, place),
+    ends_input_with_newline: false,
+    goes_on_in_background,
+    environment,
     response_format: judgement_format,
-    read_reply: |_, row, hook, raw| read(&VARIANT, row, hook, raw),
-    write_response: |_, row, outcome| answer(row, outcome),
+    read_reply: |_, row, hook, raw| reply::read(row, hook, raw),
+    write_response: |_, row, outcome| write(row, outcome),
     apply_patch: |target, current, patch| match target {
         Target::ToolInput => merge_one_level(current, patch),
         _ => replace(target, current, patch),
     },
     translate: |_, _, _| None,
-    combine: |_, _, _, reply| reply,
+    combine: |_, _, earlier, mut reply| {
+        reply.decision = combined_decision(earlier, reply.decision, "\n");
+        reply
+    },
     ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };
 
-/// The answer to an event. A prompt is held back, and the agent kept at work, by an exit code and standard error.
-fn answer(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
-    let usual = write(&VARIANT, row, outcome);
-    let is_by_exit =
-        row.is_some_and(|row| matches!(row.kind, EventKind::PromptSubmitted | EventKind::AgentStopping));
-    match response::refusal(outcome).filter(|_| is_by_exit) {
-        Some(reason) => {
-            let parts: Vec<String> =
-                [reason.into_owned()].into_iter().chain(response::model_context(outcome)).collect();
-            HostResponse { stderr: parts.join("\n\n"), exit_code: BLOCK, ..usual }
+fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> {
+    let event = draft.event();
+    let given = event.environment.iter().filter(|_| event.dialect == DialectName::CodeBuddy);
+    let mut variables = project_directory(PROJECT, place);
+    variables.extend(given.map(|(name, value)| (*name, value.to_string())));
+    variables
+}
+
+/// Printed if an answer has no JSON form.
+const STRICTEST: &str = r#"{"continue":false,"stopReason":"the answer could not be written"}"#;
+
+/// The reason of a refusal without one.
+const NO_REASON: &str = "blocked by a hook";
+
+/// What a hook would have printed. There is no end of a run: `continue: false` refuses what is about to happen, and at a
+/// stop it keeps the agent at work.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Printed<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppress_output: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_message: Option<String>,
+    #[serde(skip_serializing_if = "Object::is_empty")]
+    hook_specific_output: Object<'a>,
+}
+
+/// Writes the answer to an event of this row.
+fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
+    let Some(row) = row else { return response::unreadable_event(outcome) };
+    if row.plain_text == PlainText::Path {
+        return made_path(row, outcome);
+    }
+    let mut output = Printed::default();
+    let mut context = vec![response::model_context(outcome)];
+    let mut messages = vec![response::user_message(outcome), response::failures(outcome)];
+    messages.extend(lost_changes(row, outcome).map(|target| Some(response::lost_change(target))));
+    let refusal = refusal(row, outcome);
+    match row.kind {
+        EventKind::BeforeToolDispatch => output.permission(outcome, refusal),
+        EventKind::PermissionRequested => output.permission_request(outcome, refusal),
+        EventKind::PromptSubmitted => output.refuse(refusal),
+        // A halt is the end, which is what the agent is about to come to.
+        EventKind::AgentStopping | EventKind::SubagentStopping if outcome.verdict != Verdict::Halt => {
+            output.refuse(refusal);
         }
-        None => usual,
+        // What has happened stays so; the model reads why it should not have.
+        EventKind::AfterToolDispatch | EventKind::ToolFailed => context.insert(0, refusal),
+        _ => {
+            if refusal.is_some() && row.block == BlockEffect::Declines {
+                output.hook_specific_output.text("action", "decline");
+            }
+            messages.push(refusal);
+        }
+    }
+    match (row.context, joined(context)) {
+        (ContextSupport::Taken, Some(text)) => output.hook_specific_output.text("additionalContext", text),
+        // It is all that the agent reads.
+        (ContextSupport::Printed, Some(text)) => {
+            let stderr = joined(messages).unwrap_or_default();
+            return HostResponse {
+                stdout: text.clone(),
+                stderr,
+                body: Some(text),
+                ..HostResponse::default()
+            };
+        }
+        (_, text) if output.reason.is_some() => output.reason = joined([output.reason.take(), text]),
+        (_, text) => messages.push(text),
+    }
+    output.system_message = joined(messages);
+    output.hook_specific_output.add_native(outcome, &[]);
+    output.hook_specific_output.name(row);
+    output.print(row)
+}
+
+/// Why the agent must not go on, if it must not. A prompt that went on unchanged might contain what a hook removed.
+fn refusal(row: &EventRow, outcome: &Outcome) -> Option<String> {
+    let is_asked = matches!(row.kind, EventKind::BeforeToolDispatch | EventKind::PermissionRequested);
+    let reason = match outcome.verdict {
+        Verdict::Halt => Some(outcome.reason.as_deref().unwrap_or("stopped by a hook").into()),
+        Verdict::Ask if is_asked => None,
+        _ => response::refusal(outcome),
+    };
+    let is_lost = row.kind == EventKind::PromptSubmitted && outcome.patched.get(Target::Prompt).is_some();
+    let lost = || is_lost.then(|| response::lost_change(Target::Prompt).into());
+    let reason = reason.or_else(lost)?;
+    Some(if reason.trim().is_empty() { NO_REASON.to_owned() } else { reason.into_owned() })
+}
+
+/// What hooks changed that the agent cannot receive.
+fn lost_changes(row: &EventRow, outcome: &Outcome) -> impl Iterator<Item = Target> {
+    let has_input = matches!(row.kind, EventKind::BeforeToolDispatch | EventKind::PermissionRequested);
+    let changed = outcome.patched.iter().map(|(target, _)| target);
+    changed.filter(move |target| !(has_input && *target == Target::ToolInput)).collect::<Vec<_>>().into_iter()
+}
+
+/// The texts with a blank line between them.
+fn joined(texts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let texts: Vec<String> = texts.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+impl<'a> Printed<'a> {
+    fn refuse(&mut self, reason: Option<String>) {
+        self.decision = reason.is_some().then_some("block");
+        self.reason = reason;
+    }
+
+    /// The decision about a tool call, or its changed input. It reads one of the two names of the field; which, depends on its
+    /// version.
+    fn permission(&mut self, outcome: &'a Outcome, refusal: Option<String>) {
+        let (word, reason) = match (refusal, outcome.verdict) {
+            (Some(reason), _) => (Some("deny"), Some(reason)),
+            (None, Verdict::Ask) => (Some("ask"), outcome.reason.as_deref().map(str::to_owned)),
+            (None, Verdict::Allow) => (Some("allow"), outcome.reason.as_deref().map(str::to_owned)),
+            (None, _) => (None, None),
+        };
+        let specific = &mut self.hook_specific_output;
+        if let Some(word) = word {
+            specific.text("permissionDecision", word);
+        }
+        if let Some(reason) = reason {
+            specific.text("permissionDecisionReason", reason);
+        }
+        if word != Some("deny") {
+            for name in CHANGED_INPUT {
+                specific.json(name, outcome.patched.get(Target::ToolInput));
+            }
+        }
+    }
+
+    /// Without a decision the host asks a person, who would be shown an input that a hook changed as it was.
+    fn permission_request(&mut self, outcome: &'a Outcome, refusal: Option<String>) {
+        let input = outcome.patched.get(Target::ToolInput);
+        let lost = || input.map(|_| response::lost_change(Target::ToolInput));
+        let mut decision = Object::default();
+        match (refusal, outcome.verdict) {
+            (None, Verdict::Allow) => {
+                decision.text("behavior", "allow");
+                decision.json("updatedInput", input);
+            }
+            (refusal, _) => {
+                let Some(reason) = refusal.or_else(lost) else { return };
+                decision.text("behavior", "deny");
+                decision.text("message", reason);
+            }
+        }
+        self.hook_specific_output.object("decision", decision);
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { decision, reason, suppress_output: _, system_message, hook_specific_output } = self;
+        decision.is_none() && reason.is_none() && system_message.is_none() && hook_specific_output.is_empty()
+    }
+
+    /// Of nothing to say, nothing is printed: on some events, the model reads what is.
+    fn print(mut self, row: &EventRow) -> HostResponse {
+        if self.is_empty() {
+            return HostResponse { body: Some(String::new()), ..HostResponse::default() };
+        }
+        self.suppress_output = (row.plain_text == PlainText::Told).then_some(true);
+        let stderr = self.reason.clone().unwrap_or_default();
+        let exit_code = if self.decision.is_some() { BLOCK } else { 0 };
+        HostResponse { stderr, exit_code, ..response::of(&self, STRICTEST) }
     }
 }

@@ -17,8 +17,8 @@ use super::{
     },
     native::{EnvelopeField, NativeDialect, Spelling},
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
+        PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
         TimeUnit, exact_names_or_regex,
     },
 };
@@ -26,20 +26,20 @@ use crate::model::{DialectName, HandlerKind, Scope, Verdict};
 
 /// Its events; the columns are those of Claude Code's table.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
-    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, Always, [];
-    "PreModelRequest" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "PostModelRequest" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Parallel Strictest, Denies, Ignored NoPlace, Always, [];
-    "PostToolUse" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
-    "SubagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
-    "Interrupt" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, [];
+    "PreModelRequest" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PostModelRequest" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Parallel Strictest, Denies, Ignored NoPlace, [];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Told Taken, [];
+    "SubagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "Stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "Interrupt" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// The first fields of an envelope.
@@ -68,6 +68,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: None,
     own_fields: OWN_FIELDS,
     prompt_field: Some("turn_id"),
     settings: SettingsFormat {
@@ -87,8 +88,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".codex/config.toml"),
             },
         ],
-        allows_comments: false,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Nothing,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::ListOrPattern,
         matcher: |value, row| exact_names_or_regex(value, row, TOOL_ALIASES),
@@ -99,6 +99,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
             agent: Duration::from_mins(10),
             of_events: &[("SessionEnd", HURRIED), ("Interrupt", HURRIED)],
             of_http: None,
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],

@@ -16,8 +16,8 @@ use super::{
     },
     native::{EnvelopeField, NativeDialect, Spelling},
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
+        PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
         TimeUnit, whole_regex,
     },
 };
@@ -27,38 +27,38 @@ use crate::model::{
 
 /// Its events; the columns are those of Claude Code's table. A host names a permission in the second spelling.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Serial Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
-    "PreToolUse" BeforeToolDispatch Fact, Serial Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [];
-    "permissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [];
-    "PostToolUse" AfterToolDispatch Fact, Serial Combined, Tells, Ignored Taken, Always, [RewriteToolResponse];
-    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "Stop" AgentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
-    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SubagentStop" SubagentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "ErrorOccurred" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, [];
+    "SessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Serial Combined, Prevents, Ignored Taken, [RewritePrompt];
+    "PreToolUse" BeforeToolDispatch Fact, Serial Combined, Prevents, Ignored Taken, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, [];
+    "permissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, [];
+    "PostToolUse" AfterToolDispatch Fact, Serial Combined, Tells, Ignored Taken, [RewriteToolResponse];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "Stop" AgentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "SubagentStop" SubagentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "ErrorOccurred" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// The same events by its own names. What a notification names itself is the same in both spellings.
 const OWN_ROWS: &[EventRow] = rows! {
-    "sessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "sessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "userPromptSubmitted" PromptSubmitted Unmatched, Serial Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
-    "preToolUse" BeforeToolDispatch Fact, Serial Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "permissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [];
-    "postToolUse" AfterToolDispatch Fact, Serial Combined, Tells, Ignored Taken, Always, [RewriteToolResponse];
-    "postToolUseFailure" ToolFailed Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "agentStop" AgentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
-    "subagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "subagentStop" SubagentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, Always, [];
-    "preCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "errorOccurred" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "sessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, [];
+    "sessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "userPromptSubmitted" PromptSubmitted Unmatched, Serial Combined, Prevents, Ignored Taken, [RewritePrompt];
+    "preToolUse" BeforeToolDispatch Fact, Serial Combined, Prevents, Ignored Taken, [RewriteToolRequest];
+    "permissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, [];
+    "postToolUse" AfterToolDispatch Fact, Serial Combined, Tells, Ignored Taken, [RewriteToolResponse];
+    "postToolUseFailure" ToolFailed Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "agentStop" AgentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, [];
+    "subagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "subagentStop" SubagentStopping Unmatched, Serial Combined, Prevents, Ignored NoPlace, [];
+    "preCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "errorOccurred" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// Fields with a canonical name.
@@ -176,6 +176,7 @@ const BASE: NativeDialect = NativeDialect {
     spelling: Spelling::ONE,
     envelope_fields: OWN_ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: None,
     own_fields: &["stop_hook_active"],
     host_variables: &["COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION"],
     prompt_field: None,
@@ -197,8 +198,7 @@ const BASE: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
-        allows_comments: true,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::Whole,
         matcher: |value, row| whole_regex(value, row, TOOLS),
@@ -209,6 +209,7 @@ const BASE: NativeDialect = NativeDialect {
             agent: Duration::from_secs(30),
             of_events: &[],
             of_http: None,
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],

@@ -19,8 +19,8 @@ use super::{
     native::{EnvelopeField, NativeDialect, Spelling},
     response,
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
+        PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
         TimeUnit, search_or_word,
     },
 };
@@ -31,27 +31,27 @@ use crate::model::{
 
 /// Its events; the columns are those of Claude Code's table.
 const ROWS: &[EventRow] = rows! {
-    "sessionStart" SessionStarted Unmatched, Parallel Combined, Nothing, Ignored Taken, Always, [];
-    "sessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "beforeSubmitPrompt" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, Always, [];
-    "preToolUse" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "postToolUse" AfterToolDispatch Fact, Parallel Combined, Nothing, Ignored Taken, Always, [];
-    "postToolUseFailure" ToolFailed Fact, Parallel Combined, Nothing, Ignored Taken, Always, [];
-    "beforeShellExecution" HostEvent Field("command"), Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "afterShellExecution" HostEvent Field("command"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "beforeMCPExecution" HostEvent Prefixed("MCP:", "tool_name"), Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "afterMCPExecution" HostEvent Prefixed("MCP:", "tool_name"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "beforeReadFile" HostEvent Unmatched, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "afterFileEdit" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "beforeTabFileRead" HostEvent Unmatched, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "afterTabFileEdit" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "afterAgentResponse" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "afterAgentThought" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
-    "subagentStart" HostEvent Field("subagent_type"), Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "subagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
-    "preCompact" BeforeContextCompact Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "workspaceOpen" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "sessionStart" SessionStarted Unmatched, Parallel Combined, Nothing, Ignored Taken, [];
+    "sessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "beforeSubmitPrompt" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, [];
+    "preToolUse" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored Taken, [RewriteToolRequest];
+    "postToolUse" AfterToolDispatch Fact, Parallel Combined, Nothing, Ignored Taken, [];
+    "postToolUseFailure" ToolFailed Fact, Parallel Combined, Nothing, Ignored Taken, [];
+    "beforeShellExecution" HostEvent Field("command"), Parallel Strictest, Prevents, Ignored NoPlace, [];
+    "afterShellExecution" HostEvent Field("command"), Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "beforeMCPExecution" HostEvent Prefixed("MCP:", "tool_name"), Parallel Strictest, Prevents, Ignored NoPlace, [];
+    "afterMCPExecution" HostEvent Prefixed("MCP:", "tool_name"), Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "beforeReadFile" HostEvent Unmatched, Parallel Strictest, Prevents, Ignored NoPlace, [];
+    "afterFileEdit" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "beforeTabFileRead" HostEvent Unmatched, Parallel Strictest, Prevents, Ignored NoPlace, [];
+    "afterTabFileEdit" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "afterAgentResponse" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "afterAgentThought" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "subagentStart" HostEvent Field("subagent_type"), Parallel Strictest, Prevents, Ignored NoPlace, [];
+    "subagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "preCompact" BeforeContextCompact Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "workspaceOpen" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// What matchers of hooks on some events are compared with, whatever the event is about.
@@ -106,6 +106,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: &[],
     roots_field: Some("workspace_roots"),
+    default_session: None,
     host_variables: &["CURSOR_VERSION", "CURSOR_USER_EMAIL", "CURSOR_TRANSCRIPT_PATH"],
     prompt_field: Some("generation_id"),
     settings: SettingsFormat {
@@ -118,8 +119,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
             SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".cursor/hooks.json") },
         ],
         unread: &[],
-        allows_comments: true,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Prompt],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| search_or_word(value, row, WORDS),
@@ -130,6 +130,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
             agent: Duration::from_mins(1),
             of_events: &[],
             of_http: None,
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],

@@ -34,6 +34,8 @@ pub(super) struct EventVocabulary {
     /// The field with the directories of the workspace, if its hosts have one: where an event names no working directory,
     /// the first of them is it.
     pub(super) roots_field: Option<&'static str>,
+    /// The session of events that name none, if there are such events.
+    pub(super) default_session: Option<&'static str>,
     /// The fields that may name the event; errors name the first.
     pub(super) kind_fields: &'static [&'static str],
     /// The names of its events and fields.
@@ -124,12 +126,14 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &EventVocabulary) -> Result<E
         return Err(EventError::NotAnObject(Json::parse(text)?.kind()));
     };
     let known = known_event(&fields, vocabulary)?;
-    let session_id = required_id(&fields, vocabulary.names.sent("session_id", &fields), SessionId::new)?;
+    let default = vocabulary.default_session;
+    let session_id =
+        required_id(&fields, vocabulary.names.sent("session_id", &fields), default, SessionId::new)?;
     let (run_field, run_lifetime) = match vocabulary.names {
         NameTable::Canonical(_) => ("run_id", RunLifetime::Run),
         NameTable::Native { .. } => ("session_id", RunLifetime::Session),
     };
-    let run_id = required_id(&fields, vocabulary.names.sent(run_field, &fields), RunId::new)?;
+    let run_id = required_id(&fields, vocabulary.names.sent(run_field, &fields), default, RunId::new)?;
     let mut event = Event::new(known.kind(), session_id, run_id);
     event.run_lifetime = run_lifetime;
     event.dialect = vocabulary.dialect;
@@ -326,10 +330,18 @@ fn require(event: &Event, known: KnownEvent, vocabulary: &EventVocabulary) -> Re
 fn required_id<'a, T>(
     fields: &JsonFields<'a>,
     field: &'static str,
+    default: Option<&'static str>,
     new: impl FnOnce(Cow<'a, str>) -> Result<T, IdError>,
 ) -> Result<T, EventError> {
-    let value = fields.get(field).ok_or_else(|| EventError::Missing { field, hint: String::new() })?;
-    new(text(field, value)?).map_err(|source| EventError::Id { field, source })
+    let id = match (fields.get(field), default) {
+        (Some(value), None) => text(field, value)?,
+        (Some(value), Some(default)) => {
+            optional_text(field, value)?.filter(|id| !id.is_empty()).unwrap_or(default.into())
+        }
+        (None, Some(default)) => default.into(),
+        (None, None) => return Err(EventError::Missing { field, hint: String::new() }),
+    };
+    new(id).map_err(|source| EventError::Id { field, source })
 }
 
 fn optional_id<'a, T>(

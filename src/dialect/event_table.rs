@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Capability, EventAttributes, EventKind, Frequency, MergeRule, Strategy};
+use crate::model::{Capability, EventAttributes, EventKind, MergeRule, Strategy};
 
 /// One event of a dialect.
 #[derive(Debug)]
@@ -23,8 +23,6 @@ pub(super) struct EventRow {
     pub(super) plain_text: PlainText,
     /// Whether its hosts accept context for the model.
     pub(super) context: ContextSupport,
-    /// How often a hook on it runs by default.
-    pub(super) frequency: Frequency,
     /// The changes that its hooks may make.
     pub(super) capabilities: &'static [Capability],
 }
@@ -144,7 +142,7 @@ facts! {
 /// The rows of a dialect, a line for each event.
 macro_rules! rows {
     ($($name:literal $kind:ident $match_source:expr, $strategy:ident $merge_rule:ident, $block:ident, $plain_text:ident $context:ident,
-       $frequency:ident, [$($capability:ident)*];)*) => {
+       [$($capability:ident)*];)*) => {
         &[$($crate::dialect::event_table::EventRow {
             name: $name,
             kind: $crate::model::EventKind::$kind,
@@ -154,7 +152,6 @@ macro_rules! rows {
             block: $crate::dialect::event_table::BlockEffect::$block,
             plain_text: $crate::dialect::event_table::PlainText::$plain_text,
             context: $crate::dialect::event_table::ContextSupport::$context,
-            frequency: $crate::model::Frequency::$frequency,
             capabilities: &[$($crate::model::Capability::$capability),*],
         },)*]
     };

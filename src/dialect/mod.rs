@@ -60,5 +60,5 @@ pub(crate) use settings::{
     read_manifest, read_marketplaces, read_plugin_hooks, read_registry,
 };
 pub use settings::{KeyPosition, SettingsHook, SettingsHooks, SharedSettings, read_settings};
-pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation, unread_hooks};
+pub(crate) use settings::{SettingsFile, SettingsLocation, unread_hooks};
 pub(crate) use suggest::{nearest, shorten};

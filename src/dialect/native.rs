@@ -1,11 +1,12 @@
 //! A dialect with native event names: its event table, its fields, and the functions in which it differs.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::{
+    document::{without_comments, without_trailing_commas},
     event_reader::{EventVocabulary, NameTable},
     event_table::EventRow,
-    settings::{PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SharedKey},
+    settings::{BesideJson, PluginFormat, SettingsFile, SettingsFormat, SharedKey},
 };
 use crate::model::{
     DialectName, Draft, Event, EventKind, Failure, Hook, HostResponse, Json, JsonError, Outcome, RawReply,
@@ -27,6 +28,8 @@ pub struct NativeDialect {
     pub(super) own_fields: &'static [&'static str],
     /// Its field with the directories of the workspace, if its events do not all name a working directory.
     pub(super) roots_field: Option<&'static str>,
+    /// The session of events that name none, if there are such events.
+    pub(super) default_session: Option<&'static str>,
     /// The variables of the agent that its hooks get as it has them.
     #[cfg_attr(
         not(feature = "daemon"),
@@ -135,10 +138,13 @@ impl NativeDialect {
         self.settings.project_variables.first().copied()
     }
 
-    /// Whether it allows comments in its settings files.
-    #[cfg(all(feature = "cli", feature = "daemon"))]
-    pub(crate) fn allows_comments(&self) -> bool {
-        self.settings.allows_comments
+    /// The text of one of its settings files as plain JSON, everything in its line and column.
+    pub(crate) fn plain_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.settings.beside_json {
+            BesideJson::Nothing => Cow::Borrowed(text),
+            BesideJson::Comments => Cow::Owned(without_comments(text)),
+            BesideJson::CommentsAndCommas => Cow::Owned(without_trailing_commas(&without_comments(text))),
+        }
     }
 
     /// Whether an entry of an event may be a hook itself.
@@ -203,11 +209,6 @@ impl NativeDialect {
         files.iter().position(|file| file.scope == scope).map_or(scope, |place| turns[place])
     }
 
-    /// How the levels of its configuration are merged.
-    pub(crate) fn scope_merge(&self) -> ScopeMerge {
-        self.settings.scope_merge
-    }
-
     /// The row of an event, also of a host of another dialect.
     pub(super) fn row(&self, event: &Event) -> Option<&'static EventRow> {
         let name = event.host_event.as_ref().map(|host| &*host.name);
@@ -240,6 +241,7 @@ impl NativeDialect {
         EventVocabulary {
             dialect: self.name,
             roots_field: self.roots_field,
+            default_session: self.default_session,
             kind_fields: &["hook_event_name", "hookName"][..=usize::from(self.spelling.second.is_some())],
             names: NameTable::Native {
                 rows: self.rows,

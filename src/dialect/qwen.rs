@@ -18,8 +18,8 @@ use super::{
     native::{EnvelopeField, NativeDialect, Spelling},
     response,
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
-        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
+        PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
         TimeUnit, exact_or_regex,
     },
 };
@@ -31,20 +31,20 @@ use crate::model::{
 /// Its events; the columns are those of Claude Code's table. It runs hooks on tool calls after it has asked the person,
 /// and reads no context there.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Parallel Combined, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PostToolUse" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, Always, [];
-    "PostToolUseFailure" ToolFailed Fact, Parallel Combined, Nothing, Ignored Taken, Always, [];
-    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
-    "StopFailure" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SubagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored NoPlace, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Parallel Combined, Denies, Ignored NoPlace, [RewriteToolRequest];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, [];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Combined, Nothing, Ignored Taken, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "StopFailure" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "SubagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// The first fields of an envelope.
@@ -79,6 +79,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: None,
     own_fields: &["permission_mode", "custom_instructions", "stop_hook_active", "last_assistant_message"],
     host_variables: &[],
     prompt_field: None,
@@ -95,8 +96,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
-        allows_comments: true,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| exact_or_regex(value, row, SEARCHED),
@@ -107,6 +107,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
             agent: Duration::from_mins(1),
             of_events: &[],
             of_http: Some((TimeUnit::Seconds, Duration::from_mins(10))),
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],

@@ -65,11 +65,11 @@ class Session:
                              stdout=subprocess.PIPE, text=True)
         return process.stdout.readline().strip()
 
-    def relay(self, dialect):
-        """Has a daemon run the hooks of the project. Returns the command that relays events to it."""
+    def relay(self, dialect, *more):
+        """Has a daemon run the hooks of the project, with these settings. Returns the command that relays events to it."""
         socket = self.place / "socket"
         environment = {"PATH": os.environ["PATH"], "HOOKYARD_TEST_HOME": str(self.place / "elsewhere")}
-        settings = [part for setting in ("trust=off", "data=null") for part in ("--set", setting)]
+        settings = [part for setting in ("trust=off", "data=null", *more) for part in ("--set", setting)]
         self.start(self.hookyard, "serve", "--workspace", str(self.project), "--socket", str(socket), *settings,
                    env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60

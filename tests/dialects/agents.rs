@@ -198,23 +198,27 @@ fn answer(dialect: &str, event: &str) -> Value {
     let fire = ["fire", "--event", "-", "--dialect", dialect, "--native", "-w", &workspace];
     let done = run(root, &fire, event);
     assert_eq!((done.code, done.err.as_str()), (0, ""));
-    serde_json::from_str(&done.out).unwrap()
+    // Where there is nothing to say, some say nothing.
+    serde_json::from_str(&done.out).unwrap_or(json!({}))
 }
 
 #[test]
 fn the_example_workspaces_guard_rewrite_and_tell() {
     for (dialect, changed, input) in [
         ("claude", "updatedInput", json!({ "command": "npm ci" })),
-        ("codebuddy", "modifiedInput", json!({ "command": "npm ci", "timeout": 5 })),
+        ("codebuddy", "updatedInput", json!({ "command": "npm ci", "timeout": 5 })),
     ] {
         let call = |command: &str| {
             let input = json!({ "command": command, "timeout": 5 });
             answer(dialect, &CALL.replace("{}", &input.to_string()))
         };
         assert_eq!(call("rm -rf / --no")["hookSpecificOutput"]["permissionDecision"], "deny", "{dialect}");
-        let rewritten = &call("npm install")["hookSpecificOutput"];
-        assert_eq!(rewritten[changed], input, "{dialect}");
-        assert_eq!(rewritten["additionalContext"], "npm install was changed to npm ci", "{dialect}");
+        let rewritten = call("npm install");
+        assert_eq!(rewritten["hookSpecificOutput"][changed], input, "{dialect}");
+        assert!(
+            rewritten.to_string().contains("npm install was changed to npm ci"),
+            "{dialect}: {rewritten}"
+        );
         assert_eq!(call("ls"), json!({}), "{dialect}");
         let start = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}"#;
         let output = answer(dialect, start);

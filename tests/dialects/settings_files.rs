@@ -262,7 +262,8 @@ async fn every_event_of_claude_reaches_its_own_hooks() {
 async fn a_hook_that_ran_once_per_session_does_not_run_again_after_passivation() {
     let workspace = TestWorkspace::new();
     fs::create_dir_all(workspace.path("workspace/.codebuddy")).unwrap();
-    let hook = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo hello"}]}]}}"#;
+    let hook =
+        r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo hello","once":true}]}]}}"#;
     fs::write(workspace.path("workspace/.codebuddy/settings.json"), hook).unwrap();
     let settings = Settings { run_idle: std::time::Duration::from_millis(10), ..workspace.settings() };
     let builder = Orchestrator::builder()

@@ -91,8 +91,7 @@ impl AgentSettings {
             None => ("", text),
         };
         let text = if text.trim().is_empty() { NO_SETTINGS } else { text };
-        let allows_comments = agent.native().is_some_and(NativeDialect::allows_comments);
-        let plain = if allows_comments { without_comments(text) } else { text.to_owned() };
+        let plain = agent.native().map_or(text.into(), |native| native.plain_json(text));
         // Not the lenient reader below: what the agent rejects is not changed. It also bounds the depth.
         check_json(&plain).map_err(|error| {
             EntriesError(format!("is not valid JSON: {}, at line {}", error.message, error.line))

@@ -21,10 +21,16 @@ use crate::{
 const BLOCK: i32 = 2;
 
 /// The field with the path of a worktree that a hook has made.
-pub(super) const WORKTREE_PATH: &str = "worktreePath";
+pub(in crate::dialect) const WORKTREE_PATH: &str = "worktreePath";
 
 /// The field of an answer with a control sequence for the terminal.
 pub(super) const TERMINAL_SEQUENCE: &str = "terminalSequence";
+
+/// The field with the changed input of a tool.
+pub(super) const UPDATED_INPUT: &str = "updatedInput";
+
+/// The decision to leave a call for later.
+pub(super) const DEFER: &str = "defer";
 
 const TOP_KEYS: [&str; 8] = [
     "continue",
@@ -37,51 +43,21 @@ const TOP_KEYS: [&str; 8] = [
     "hookSpecificOutput",
 ];
 
-/// The differences between the dialects of the family.
-#[derive(Debug)]
-pub(in crate::dialect) struct ClaudeVariant {
-    /// The field with the changed input of a tool.
-    pub(in crate::dialect) input: &'static str,
-    /// Whether JSON counts beside an exit code that means failure.
-    pub(in crate::dialect) failing_json: FailingJson,
-    /// Whether the exit code of a block is one also where it is too late to prevent anything.
-    pub(in crate::dialect) exit_tells: bool,
-    /// Whether a command can go on in the background by its first line.
-    pub(in crate::dialect) has_background: bool,
-    /// The decision to leave the call for later, if there is one.
-    pub(in crate::dialect) defer: Option<&'static str>,
-}
-
-/// Whether JSON counts beside an exit code that means failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum FailingJson {
-    /// It counts.
-    Counts,
-    /// It does not: the hook failed.
-    Ignored,
-}
-
 /// Reads the output of a handler.
 ///
 /// Returns a failure if the dialect does not allow the answer.
-pub(in crate::dialect) fn read(
-    variant: &ClaudeVariant,
-    row: &EventRow,
-    hook: &Hook,
-    raw: RawReply,
-) -> Result<Reply, Failure> {
-    let mut reader = Reader { variant, row, hook, reply: Reply::default() };
+pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
+    let mut reader = Reader { row, hook, reply: Reply::default() };
     match raw {
         // Its end says nothing more, whatever it is.
-        RawReply::Command { stdout, .. } if variant.has_background && goes_on_in_background(&stdout) => {}
+        RawReply::Command { stdout, .. } if goes_on_in_background(&stdout) => {}
         RawReply::Command { exit_code: 0, truncated: true, stdout, .. } => {
             return Err(printed_too_much(&stdout));
         }
         RawReply::Command { exit_code: 0, stdout, .. } => reader.printed(&stdout)?,
         RawReply::Command { exit_code: BLOCK, stdout, stderr, .. } => reader.refused(&stdout, &stderr),
         RawReply::Command { exit_code, stdout, stderr, truncated } => {
-            let counts = variant.failing_json == FailingJson::Counts && !truncated;
-            if !counts || !json_in(&stdout) || reader.printed(&stdout).is_err() {
+            if truncated || !json_in(&stdout) || reader.printed(&stdout).is_err() {
                 return Err(exited(exit_code, &stderr));
             }
             reader
@@ -108,7 +84,6 @@ fn json_in(stdout: &[u8]) -> bool {
 
 /// Reads one answer.
 struct Reader<'a> {
-    variant: &'a ClaudeVariant,
     row: &'a EventRow,
     hook: &'a Hook,
     reply: Reply,
@@ -170,7 +145,7 @@ impl Reader<'_> {
 
     /// Whether the exit code of a block is one although the tool has run.
     fn tells_by_exit(&self) -> bool {
-        self.variant.exit_tells && self.row.kind == EventKind::AfterToolDispatch
+        self.row.kind == EventKind::AfterToolDispatch
     }
 
     /// The judgement of a model.
@@ -249,7 +224,7 @@ impl Reader<'_> {
         let mut known = vec!["hookEventName", "additionalContext"];
         match self.row.kind {
             EventKind::BeforeToolDispatch => {
-                known.extend(["permissionDecision", "permissionDecisionReason", self.variant.input]);
+                known.extend(["permissionDecision", "permissionDecisionReason", UPDATED_INPUT]);
                 self.permission(fields, reason)?;
             }
             EventKind::PermissionRequested => {
@@ -275,7 +250,7 @@ impl Reader<'_> {
         let given = text_of(fields, WITHIN, "permissionDecisionReason")?;
         let given = given.filter(|text| !text.trim().is_empty()).or_else(|| reason.cloned());
         let decision = text_of(fields, WITHIN, "permissionDecision")?;
-        let input = value_of(fields, self.variant.input);
+        let input = value_of(fields, UPDATED_INPUT);
         match decision.as_deref() {
             None => {}
             Some("allow") => self.opine(HookDecision::Allow(given)),
@@ -283,9 +258,9 @@ impl Reader<'_> {
             Some("deny") => {
                 self.opine(HookDecision::Block(Some(given.unwrap_or_else(|| self.reason("blocked")))));
             }
-            Some(word) if self.variant.defer == Some(word) => {
+            Some(DEFER) => {
                 self.opine(HookDecision::Ask(given));
-                return self.keep_word("permissionDecision", &word);
+                return self.keep_word("permissionDecision", &DEFER);
             }
             Some(other) => {
                 let shown = excerpt(other);
@@ -296,7 +271,7 @@ impl Reader<'_> {
         }
         match input {
             Some(value) if value.get().starts_with('{') => self.patch(Target::ToolInput, value),
-            Some(value) => Err(wrong_type(&format!("{WITHIN}{}", self.variant.input), "an object", value)),
+            Some(value) => Err(wrong_type(&format!("{WITHIN}{UPDATED_INPUT}"), "an object", value)),
             None => Ok(()),
         }
     }
@@ -308,7 +283,7 @@ impl Reader<'_> {
         match text_of(decision, WITHIN_DECISION, "behavior")?.as_deref() {
             Some("allow") => {
                 self.opine(HookDecision::Allow(message));
-                if let Some(input) = value_of(decision, "updatedInput") {
+                if let Some(input) = value_of(decision, UPDATED_INPUT) {
                     self.patch(Target::ToolInput, input)?;
                 }
             }
@@ -322,7 +297,7 @@ impl Reader<'_> {
                 )));
             }
         }
-        self.keep(decision, &["behavior", "message", "updatedInput"]);
+        self.keep(decision, &["behavior", "message", UPDATED_INPUT]);
         Ok(())
     }
 

@@ -5,10 +5,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use super::{
-    ClaudeVariant,
-    reply::{TERMINAL_SEQUENCE, WORKTREE_PATH},
-};
+use super::reply::{DEFER, TERMINAL_SEQUENCE, UPDATED_INPUT, WORKTREE_PATH};
 use crate::{
     dialect::{
         event_table::{BlockEffect, ContextSupport, EventRow, PlainText},
@@ -44,7 +41,7 @@ struct Printed<'a> {
 
 /// An object whose fields are in the order in which they were added.
 #[derive(Default)]
-struct Object<'a>(Vec<(&'a str, Item<'a>)>);
+pub(in crate::dialect) struct Object<'a>(Vec<(&'a str, Item<'a>)>);
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -55,16 +52,34 @@ enum Item<'a> {
 }
 
 impl<'a> Object<'a> {
-    fn is_empty(&self) -> bool {
+    pub(in crate::dialect) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    fn text(&mut self, name: &'a str, text: impl Into<Cow<'a, str>>) {
+    pub(in crate::dialect) fn text(&mut self, name: &'a str, text: impl Into<Cow<'a, str>>) {
         self.0.push((name, Item::Text(text.into())));
     }
 
-    fn json(&mut self, name: &'a str, value: Option<&'a Json>) {
+    pub(in crate::dialect) fn json(&mut self, name: &'a str, value: Option<&'a Json>) {
         self.0.extend(value.map(|value| (name, Item::Json(value))));
+    }
+
+    pub(in crate::dialect) fn object(&mut self, name: &'a str, value: Self) {
+        self.0.push((name, Item::Object(value)));
+    }
+
+    /// What hooks of the host's own dialect said in words that have no canonical meaning, but for those that have their place
+    /// elsewhere.
+    pub(in crate::dialect) fn add_native(&mut self, outcome: &'a Outcome, placed: &[&str]) {
+        let rest = outcome.native.iter().filter(|(name, _)| !placed.contains(&&**name));
+        self.0.extend(rest.map(|(name, value)| (&**name, Item::Json(value))));
+    }
+
+    /// Puts the name of the event before the rest, if there is any.
+    pub(in crate::dialect) fn name(&mut self, row: &EventRow) {
+        if !self.is_empty() {
+            self.0.insert(0, ("hookEventName", Item::Text(row.name.into())));
+        }
     }
 }
 
@@ -75,11 +90,7 @@ impl Serialize for Object<'_> {
 }
 
 /// Writes the answer to an event of this row.
-pub(in crate::dialect) fn write(
-    variant: &ClaudeVariant,
-    row: Option<&EventRow>,
-    outcome: &Outcome,
-) -> HostResponse {
+pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
     let Some(row) = row else { return response::unreadable_event(outcome) };
     if row.plain_text == PlainText::Path {
         return made_path(row, outcome);
@@ -95,7 +106,7 @@ pub(in crate::dialect) fn write(
         output.halt(Cow::Borrowed(outcome.reason.as_deref().unwrap_or("stopped by a hook")));
     }
     match row.kind {
-        EventKind::BeforeToolDispatch => output.permission(variant, outcome),
+        EventKind::BeforeToolDispatch => output.permission(outcome),
         EventKind::PermissionRequested => output.permission_request(outcome),
         _ => output.refuse(row, outcome),
     }
@@ -109,10 +120,7 @@ pub(in crate::dialect) fn write(
         output.add_message(&failures);
     }
     output.words(outcome);
-    if !output.hook_specific_output.is_empty() {
-        let name = ("hookEventName", Item::Text(row.name.into()));
-        output.hook_specific_output.0.insert(0, name);
-    }
+    output.hook_specific_output.name(row);
     if row.context == ContextSupport::Printed && output.is_empty() {
         return output_text(outcome);
     }
@@ -123,7 +131,7 @@ pub(in crate::dialect) fn write(
 }
 
 /// The answer to an event whose hooks make something: its path. Over HTTP it is a field.
-fn made_path(row: &EventRow, outcome: &Outcome) -> HostResponse {
+pub(in crate::dialect) fn made_path(row: &EventRow, outcome: &Outcome) -> HostResponse {
     if let Some(refusal) = response::stopping_reason(outcome) {
         let mut output = Printed::default();
         output.halt(Cow::Borrowed(&refusal));
@@ -171,11 +179,11 @@ impl<'a> Printed<'a> {
         (self.r#continue, self.stop_reason) = (Some(false), Some(reason));
     }
 
-    fn permission(&mut self, variant: &ClaudeVariant, outcome: &'a Outcome) {
+    fn permission(&mut self, outcome: &'a Outcome) {
         let deferred = native_field(outcome, "permissionDecision");
         let decision = match outcome.verdict {
             Verdict::Allow => Some("allow"),
-            Verdict::Ask if deferred.is_some() => variant.defer,
+            Verdict::Ask if deferred.is_some() => Some(DEFER),
             Verdict::Ask => Some("ask"),
             Verdict::Block => Some("deny"),
             Verdict::Proceed | Verdict::Halt => None,
@@ -188,7 +196,7 @@ impl<'a> Printed<'a> {
             }
         }
         if outcome.verdict < Verdict::Block {
-            specific.json(variant.input, outcome.patched.get(Target::ToolInput));
+            specific.json(UPDATED_INPUT, outcome.patched.get(Target::ToolInput));
         }
     }
 
@@ -203,7 +211,7 @@ impl<'a> Printed<'a> {
             }
             Verdict::Allow => {
                 decision.text("behavior", "allow");
-                decision.json("updatedInput", outcome.patched.get(Target::ToolInput));
+                decision.json(UPDATED_INPUT, outcome.patched.get(Target::ToolInput));
                 decision.json("updatedPermissions", native_field(outcome, "updatedPermissions"));
             }
             Verdict::Block => {
@@ -213,7 +221,7 @@ impl<'a> Printed<'a> {
             }
             Verdict::Proceed | Verdict::Ask | Verdict::Halt => return,
         }
-        self.hook_specific_output.0.push(("decision", Item::Object(decision)));
+        self.hook_specific_output.object("decision", decision);
     }
 
     fn refuse(&mut self, row: &EventRow, outcome: &'a Outcome) {
@@ -261,8 +269,7 @@ impl<'a> Printed<'a> {
     fn words(&mut self, outcome: &'a Outcome) {
         const PLACED: [&str; 5] =
             ["suppressOutput", "permissionDecision", "updatedPermissions", "interrupt", TERMINAL_SEQUENCE];
-        let rest = outcome.native.iter().filter(|(name, _)| !PLACED.contains(&&**name));
-        self.hook_specific_output.0.extend(rest.map(|(name, value)| (&**name, Item::Json(value))));
+        self.hook_specific_output.add_native(outcome, &PLACED);
     }
 
     fn add_message(&mut self, text: &str) {

@@ -47,6 +47,20 @@ pub(crate) fn without_comments(text: &str) -> String {
     blanked
 }
 
+/// A text without comments, with blanks in the place of the commas behind the last elements of lists and objects.
+pub(crate) fn without_trailing_commas(text: &str) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = if c == '"' { string_length(rest) } else { c.len_utf8() };
+        let (part, behind) = rest.split_at(length);
+        let is_last = c == ',' && behind.trim_start().starts_with(['}', ']']);
+        blanked.push_str(if is_last { " " } else { part });
+        rest = behind;
+    }
+    blanked
+}
+
 /// The length of the string that a text begins with, quotes included.
 fn string_length(text: &str) -> usize {
     let bytes = text.as_bytes();
@@ -292,5 +306,19 @@ mod tests {
         assert!(refused(&"[".repeat(10_000)).0.contains("recursion limit"));
         assert_eq!(refused(" \n").0, "empty document");
         assert!(parse("{\"a\": \"\\ud83d\\ude00\", \"b\":\t1e3}").is_ok());
+    }
+
+    #[test]
+    fn commas_behind_last_elements_become_blanks() {
+        let cases = [
+            ("[1,2]", "[1,2]"),
+            ("[1,]", "[1 ]"),
+            ("{\"a\": [1, 2,\n ], }", "{\"a\": [1, 2 \n ]  }"),
+            (r#"[",]", "\"", ]"#, r#"[",]", "\""  ]"#),
+            (",", ","),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(without_trailing_commas(text), expected, "{text}");
+        }
     }
 }

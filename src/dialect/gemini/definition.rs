@@ -14,8 +14,8 @@ use crate::{
         },
         native::{EnvelopeField, NativeDialect, Spelling},
         settings::{
-            DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity, MatcherSyntax,
-            PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
+            BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity,
+            MatcherSyntax, PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
             StartDirectory, TimeUnit, exact_or_regex, plugin_json,
         },
     },
@@ -24,17 +24,17 @@ use crate::{
 
 /// Its 11 events; the columns are those of Claude Code's table. Plain text never depends on the event.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Combined, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
-    "BeforeAgent" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
-    "AfterAgent" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored Taken, Always, [];
-    "BeforeModel" BeforeModelCall Unmatched, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelRequest];
-    "AfterModel" AfterModelCall Unmatched, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelResponse];
-    "BeforeToolSelection" BeforeToolSelection Unmatched, Parallel Combined, Nothing, Ignored Taken, Always, [RewriteToolConfig];
-    "BeforeTool" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "AfterTool" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, Always, [SuppressOutput];
-    "PreCompress" BeforeContextCompact Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
-    "Notification" Notification Unmatched, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Combined, Nothing, Ignored Taken, [];
+    "SessionEnd" SessionEnded Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, [];
+    "BeforeAgent" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, [RewritePrompt];
+    "AfterAgent" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored Taken, [];
+    "BeforeModel" BeforeModelCall Unmatched, Parallel CombinedLatestNotes, Prevents, Ignored Taken, [RewriteModelRequest];
+    "AfterModel" AfterModelCall Unmatched, Parallel CombinedLatestNotes, Prevents, Ignored Taken, [RewriteModelResponse];
+    "BeforeToolSelection" BeforeToolSelection Unmatched, Parallel Combined, Nothing, Ignored Taken, [RewriteToolConfig];
+    "BeforeTool" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored Taken, [RewriteToolRequest];
+    "AfterTool" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, [SuppressOutput];
+    "PreCompress" BeforeContextCompact Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, [];
+    "Notification" Notification Unmatched, Parallel CombinedLatestNotes, Nothing, Ignored Taken, [];
 };
 
 /// Fields with a canonical name. One with a dot in it is a part of another.
@@ -75,6 +75,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: None,
     own_fields: &["stop_hook_active"],
     host_variables: &[],
     prompt_field: None,
@@ -91,8 +92,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
-        allows_comments: true,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| exact_or_regex(value, row, SEARCHED),
@@ -103,6 +103,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
             agent: Duration::from_mins(1),
             of_events: &[],
             of_http: None,
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],

@@ -34,6 +34,7 @@ pub(crate) const KINDS: &[EventKind] = &[
 static VOCABULARY: EventVocabulary = EventVocabulary {
     dialect: DialectName::OpenHarness,
     roots_field: None,
+    default_session: None,
     kind_fields: &["hook_event_name"],
     names: NameTable::Canonical(KINDS),
 };

@@ -15,8 +15,8 @@ use super::{
     tool_rule::ToolRule,
 };
 use crate::model::{
-    Concurrency, Condition, Delivery, Event, EventKind, ExecutionPolicy, FailurePolicy, Frequency, Hook,
-    HookName, HookSource, HookTrust,
+    Concurrency, Condition, Delivery, Event, EventKind, ExecutionPolicy, FailurePolicy, Frequency,
+    HandlerKind, Hook, HookName, HookSource, HookTrust,
 };
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
@@ -89,10 +89,11 @@ impl Parts<'_> {
         let condition = self.condition(item)?;
         let frequency = match context.get(item, "once") {
             Some(value) if value.flag()? => Frequency::OncePerRun,
-            _ => row.frequency,
+            _ => Frequency::default(),
         };
         let delivery = self.delivery(item)?;
         let on_failure = self.on_failure(item)?;
+        let on_timeout = self.on_timeout(on_failure, handler.kind());
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
         let turn = Some(context.native.turn(context.scope));
         let called =
@@ -110,7 +111,7 @@ impl Parts<'_> {
             timeout,
             max_concurrency: None,
             on_error: on_failure,
-            on_timeout: on_failure,
+            on_timeout,
             execution: ExecutionPolicy {
                 host_event,
                 condition,
@@ -157,6 +158,12 @@ impl Parts<'_> {
     fn on_failure(&self, item: &Mapping<'_>) -> Option<FailurePolicy> {
         let fails_closed = self.context.get(item, "failClosed").map_or(Some(false), |value| value.flag())?;
         Some(if fails_closed && !self.is_stop() { FailurePolicy::Deny } else { FailurePolicy::Ignore })
+    }
+
+    /// What it counts as if the hook takes too long.
+    fn on_timeout(&self, on_failure: FailurePolicy, kind: HandlerKind) -> FailurePolicy {
+        let is_refusal = self.context.native.settings.timeouts.are_refusals && !self.is_stop();
+        if is_refusal && kind == HandlerKind::Command { FailurePolicy::Deny } else { on_failure }
     }
 
     fn is_stop(&self) -> bool {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path, rc::Rc, sync::Arc};
 
 use super::{
     super::{
-        document::{Document, Mapping, Value, without_comments},
+        document::{Document, Mapping, Value},
         native::NativeDialect,
         openharness::{HookRules, ReferenceLookup},
         suggest::{did_you_mean, nearest, shorten},
@@ -88,10 +88,10 @@ pub fn read_settings(
     (found, diagnostics)
 }
 
-/// The text of a settings file without the comments that its agent allows.
+/// The text of a settings file without what its agent allows beside JSON.
 fn json_of<'b>(native: &NativeDialect, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-    match str::from_utf8(bytes) {
-        Ok(text) if native.settings.allows_comments => Cow::Owned(without_comments(text).into_bytes()),
+    match str::from_utf8(bytes).map(|text| native.plain_json(text)) {
+        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
         _ => Cow::Borrowed(bytes),
     }
 }

@@ -14,10 +14,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) files: &'static [SettingsFile],
     /// Files in which hooks may be that are not read: those that are TOML.
     pub(in crate::dialect) unread: &'static [SettingsFile],
-    /// Whether the agent allows comments in its files.
-    pub(in crate::dialect) allows_comments: bool,
-    /// How the levels are merged.
-    pub(in crate::dialect) scope_merge: ScopeMerge,
+    /// What the agent allows in its files beside JSON.
+    pub(in crate::dialect) beside_json: BesideJson,
     /// The kinds of handler its hooks may have.
     pub(in crate::dialect) types: &'static [HandlerKind],
     /// How a matcher is written.
@@ -46,6 +44,17 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) plugins: PluginFormat,
     /// The flag with which the administrator's file leaves out the hooks of all other files.
     pub(in crate::dialect) managed_only: Option<&'static str>,
+}
+
+/// What files may have beside JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum BesideJson {
+    /// Nothing.
+    Nothing,
+    /// Comments.
+    Comments,
+    /// Comments, and a comma behind the last element.
+    CommentsAndCommas,
 }
 
 /// The keys that mean something in settings files.
@@ -174,15 +183,6 @@ impl SettingsLocation {
     }
 }
 
-/// How the levels of configuration are merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScopeMerge {
-    /// All hooks count.
-    AddUp,
-    /// For an event that the project configures, the user's hooks do not count.
-    ProjectReplacesUser,
-}
-
 /// What becomes of handlers that are configured twice for one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum DuplicateHooks {
@@ -239,6 +239,8 @@ pub(in crate::dialect) struct DefaultTimeouts {
     pub(in crate::dialect) of_events: &'static [(&'static str, Duration)],
     /// The unit and the timeout of servers, where they are others.
     pub(in crate::dialect) of_http: Option<(TimeUnit, Duration)>,
+    /// Whether a program that takes longer refuses what is about to happen.
+    pub(in crate::dialect) are_refusals: bool,
 }
 
 /// What a number is a number of.

@@ -22,10 +22,10 @@ pub(crate) use file::unread_hooks;
 pub use file::{SettingsHooks, read_settings};
 pub(crate) use file::{read_hooks_of, read_plugin_hooks};
 pub(super) use format::{
-    DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax, SettingsFormat,
-    SettingsKeys, SharedSetting, Shell, StartDirectory, TimeUnit,
+    BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax,
+    SettingsFormat, SettingsKeys, SharedSetting, Shell, StartDirectory, TimeUnit,
 };
-pub(crate) use format::{ScopeMerge, SettingsFile, SettingsLocation, SharedKey};
+pub(crate) use format::{SettingsFile, SettingsLocation, SharedKey};
 pub(super) use matcher::{
     exact_list_or_regex, exact_names_or_regex, exact_or_regex, search_or_word, whole_regex,
 };

@@ -79,13 +79,16 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
         name: DialectName::CodeBuddy,
         configures: |command| (".codebuddy/settings.json", settings(command)),
         says: |thing| match thing {
-            HookReply::Rewrite => decides(&json!({ "modifiedInput": { "command": "npm ci" } })),
+            HookReply::Rewrite => decides(&json!({ "updatedInput": { "command": "npm ci" } })),
+            // It has no word for it.
+            HookReply::Halt => None,
             other => family_says(other),
         },
         sends: |input| family_sends("codebuddy", input),
         reads: |answer, input| {
             let (output, heard) = family_reads(answer);
-            HostReading { input: merged(input, &output["hookSpecificOutput"]["modifiedInput"]), ..heard }
+            let input = merged(input, &output["hookSpecificOutput"]["updatedInput"]);
+            HostReading { input, context: None, ..heard }
         },
     },
     MatrixDialect {

@@ -22,6 +22,8 @@ const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
     (HookReply::Ask, DialectName::OpenHarness, Move::Refuses),
     (HookReply::Shorten, DialectName::OpenHarness, Move::Refuses),
     (HookReply::Shorten, DialectName::CodeBuddy, Move::Refuses),
+    (HookReply::Halt, DialectName::CodeBuddy, Move::Refuses),
+    (HookReply::Context, DialectName::CodeBuddy, Move::AsUsual),
     (HookReply::Allow, DialectName::Gemini, Move::AsUsual),
     (HookReply::Shorten, DialectName::Clawd, Move::Refuses),
     (HookReply::Halt, DialectName::Clawd, Move::Refuses),

@@ -1,10 +1,16 @@
-//! Claude Code's events, fields and settings files.
+//! The dialect of Claude Code, and what its family shares: events, fields and settings files.
+
+mod reply;
+mod response;
 
 use std::time::Duration;
 
+pub(super) use reply::WORKTREE_PATH;
+use reply::read;
+use response::write;
+pub(super) use response::{Object, made_path};
 use serde_json::json;
 
-use super::{ClaudeVariant, FailingJson, read, write};
 use crate::{
     dialect::{
         event_table::{
@@ -15,8 +21,8 @@ use crate::{
         native::{EnvelopeField, NativeDialect, Spelling},
         output::goes_on_in_background,
         settings::{
-            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PLUGINS,
-            PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
+            BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PLUGINS,
+            PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
             StartDirectory, TimeUnit, exact_list_or_regex,
         },
     },
@@ -24,44 +30,44 @@ use crate::{
 };
 
 /// Its 31 events: the name, the kind, what matchers look at, how hooks run, what becomes of equal verdicts, what
-/// a block means, what plain text on standard output means, whether hosts accept context for the model, how often
-/// hooks run, and what they may change.
+/// a block means, what plain text on standard output means, whether hosts accept context for the model, and what
+/// hooks may change.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
-    "Setup" HostEvent Field("trigger"), Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, Always, [];
-    "UserPromptExpansion" HostEvent Field("command_name"), Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Parallel Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PermissionDenied" HostEvent Field("tool_name"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
-    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Ignored Taken, Always, [];
-    "PostToolBatch" HostEvent Unmatched, Parallel Strictest, Prevents, Ignored Taken, Always, [];
-    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "MessageDisplay" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Unmatched, Parallel Strictest, Prevents, Ignored Taken, Always, [];
-    "StopFailure" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SubagentStop" SubagentStopping Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [];
-    "TaskCreated" HostEvent Unmatched, Parallel Strictest, PreventsByExit, Ignored NoPlace, Always, [];
-    "TaskCompleted" HostEvent Unmatched, Parallel Strictest, PreventsByExit, Ignored NoPlace, Always, [];
-    "TeammateIdle" HostEvent Unmatched, Parallel Strictest, PreventsByExit, Ignored NoPlace, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Prevents, Told Printed, Always, [];
-    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Told Printed, Always, [];
-    "InstructionsLoaded" HostEvent Field("load_reason"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "ConfigChange" HostEvent Field("source"), Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
-    "CwdChanged" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "DirectoryAdded" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "FileChanged" HostEvent FileName("file_path"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "WorktreeCreate" HostEvent Unmatched, Parallel Strictest, Nothing, Path NoPlace, Always, [];
-    "WorktreeRemove" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Elicitation" HostEvent Field("mcp_server_name"), Parallel Strictest, Declines, Ignored NoPlace, Always, [];
-    "ElicitationResult" HostEvent Field("mcp_server_name"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, [];
+    "Setup" HostEvent Field("trigger"), Parallel Strictest, Nothing, Ignored Taken, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, [];
+    "UserPromptExpansion" HostEvent Field("command_name"), Parallel Strictest, Nothing, Ignored Taken, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Parallel Strictest, Denies, Ignored NoPlace, [RewriteToolRequest];
+    "PermissionDenied" HostEvent Field("tool_name"), Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Ignored Taken, [RewriteToolResponse SuppressOutput];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Ignored Taken, [];
+    "PostToolBatch" HostEvent Unmatched, Parallel Strictest, Prevents, Ignored Taken, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "MessageDisplay" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Stop" AgentStopping Unmatched, Parallel Strictest, Prevents, Ignored Taken, [];
+    "StopFailure" RunFailed Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, [];
+    "SubagentStop" SubagentStopping Fact, Parallel Strictest, Prevents, Ignored Taken, [];
+    "TaskCreated" HostEvent Unmatched, Parallel Strictest, PreventsByExit, Ignored NoPlace, [];
+    "TaskCompleted" HostEvent Unmatched, Parallel Strictest, PreventsByExit, Ignored NoPlace, [];
+    "TeammateIdle" HostEvent Unmatched, Parallel Strictest, PreventsByExit, Ignored NoPlace, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Prevents, Told Printed, [];
+    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Told Printed, [];
+    "InstructionsLoaded" HostEvent Field("load_reason"), Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "ConfigChange" HostEvent Field("source"), Parallel Strictest, Prevents, Ignored NoPlace, [];
+    "CwdChanged" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "DirectoryAdded" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "FileChanged" HostEvent FileName("file_path"), Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "WorktreeCreate" HostEvent Unmatched, Parallel Strictest, Nothing, Path NoPlace, [];
+    "WorktreeRemove" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "Elicitation" HostEvent Field("mcp_server_name"), Parallel Strictest, Declines, Ignored NoPlace, [];
+    "ElicitationResult" HostEvent Field("mcp_server_name"), Parallel Strictest, Nothing, Ignored NoPlace, [];
 };
 
 /// Fields with a canonical name, in the family of Claude Code.
-pub(in crate::dialect) const FIELDS: &[(&str, &str)] = &[
+pub(super) const FIELDS: &[(&str, &str)] = &[
     ("session_id", "session_id"),
     ("cwd", "cwd"),
     ("tool_name", "tool_name"),
@@ -78,7 +84,7 @@ pub(in crate::dialect) const FIELDS: &[(&str, &str)] = &[
 ];
 
 /// The first fields of an envelope, in the family of Claude Code.
-pub(in crate::dialect) const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
+pub(super) const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
     ("session_id", EnvelopeField::Session),
     ("transcript_path", EnvelopeField::Own(Some(""))),
     ("cwd", EnvelopeField::Cwd),
@@ -87,34 +93,11 @@ pub(in crate::dialect) const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
 ];
 
 /// Fields without a canonical name that hosts of other dialects may have, in the family of Claude Code.
-pub(in crate::dialect) const OWN_FIELDS: &[&str] =
-    &["custom_instructions", "stop_hook_active", "last_assistant_message"];
-
-/// The keys of settings files, in the family of Claude Code.
-pub(in crate::dialect) const KEYS: SettingsKeys = SettingsKeys {
-    entry: &["matcher", "hooks"],
-    hook: &[
-        "type",
-        "command",
-        "args",
-        "url",
-        "headers",
-        "allowedEnvVars",
-        "prompt",
-        "model",
-        "timeout",
-        "async",
-        "once",
-        "if",
-        "statusMessage",
-        "shell",
-        "name",
-    ],
-};
+pub(super) const OWN_FIELDS: &[&str] = &["custom_instructions", "stop_hook_active", "last_assistant_message"];
 
 /// The keys of Claude Code. It reads `once` in the front matter of skills only.
-const OWN_KEYS: SettingsKeys = SettingsKeys {
-    entry: KEYS.entry,
+const KEYS: SettingsKeys = SettingsKeys {
+    entry: &["matcher", "hooks"],
     hook: &[
         "type",
         "command",
@@ -136,22 +119,15 @@ const OWN_KEYS: SettingsKeys = SettingsKeys {
     ],
 };
 
-const VARIANT: ClaudeVariant = ClaudeVariant {
-    input: "updatedInput",
-    failing_json: FailingJson::Counts,
-    exit_tells: true,
-    has_background: true,
-    defer: Some("defer"),
-};
-
 /// The dialect of Claude Code.
-pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
+pub(super) static CLAUDE: NativeDialect = NativeDialect {
     name: DialectName::Claude,
     rows: ROWS,
     fields: FIELDS,
     spelling: Spelling::ONE,
     envelope_fields: ENVELOPE_FIELDS,
     roots_field: None,
+    default_session: None,
     own_fields: OWN_FIELDS,
     host_variables: &[
         "CLAUDECODE",
@@ -180,8 +156,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
-        allows_comments: false,
-        scope_merge: ScopeMerge::AddUp,
+        beside_json: BesideJson::Nothing,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,
         matcher: exact_list_or_regex,
@@ -192,11 +167,12 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
             agent: Duration::from_mins(1),
             of_events: &[("UserPromptSubmit", Duration::from_secs(30))],
             of_http: None,
+            are_refusals: false,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],
         project_variables: &["CLAUDE_PROJECT_DIR"],
-        keys: OWN_KEYS,
+        keys: KEYS,
         shell: Shell::Sh,
         directory: StartDirectory::Workspace,
         identity: HookIdentity::Handler,
@@ -215,8 +191,8 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
         variables
     },
     response_format: judgement_format,
-    read_reply: |_, row, hook, raw| read(&VARIANT, row, hook, raw),
-    write_response: |_, row, outcome| write(&VARIANT, row, outcome),
+    read_reply: |_, row, hook, raw| read(row, hook, raw),
+    write_response: |_, row, outcome| write(row, outcome),
     apply_patch: replace,
     translate: |_, _, _| None,
     combine: |_, _, _, reply| reply,
@@ -224,16 +200,13 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
 };
 
 /// Variables that hold the project's directory.
-pub(in crate::dialect) fn project_directory(
-    names: &[&'static str],
-    place: &Workspace,
-) -> Vec<(&'static str, String)> {
+pub(super) fn project_directory(names: &[&'static str], place: &Workspace) -> Vec<(&'static str, String)> {
     names.iter().map(|name| (*name, place.root.display().to_string())).collect()
 }
 
 /// A patch replaces the current value.
 #[expect(clippy::unnecessary_wraps, reason = "all ways of joining have one type")]
-pub(in crate::dialect) fn replace(_: Target, _: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+pub(super) fn replace(_: Target, _: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
     Ok(patch.clone())
 }
 
@@ -241,7 +214,7 @@ pub(in crate::dialect) fn replace(_: Target, _: Option<&Json>, patch: &Json) -> 
 const ARGUMENTS: &str = "$ARGUMENTS";
 
 /// The format of an answer, for every event.
-pub(in crate::dialect) fn judgement_format(_: &EventRow) -> ResponseFormat {
+pub(super) fn judgement_format(_: &EventRow) -> ResponseFormat {
     let instructions = "Answer with one JSON object and nothing else: {\"ok\": true} if what is asked for holds and \
                         the agent may go on, or {\"ok\": false, \"reason\": \"why, for the agent\"} if not.";
     ResponseFormat {

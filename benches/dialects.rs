@@ -109,14 +109,15 @@ fn input(path: &str, size: usize) -> String {
 
 /// Whether hosts of a dialect receive a changed input. Others get a denial in its place.
 fn receives_changes(dialect: DialectName) -> bool {
-    ![DialectName::Clawd, DialectName::Qwen].contains(&dialect)
+    dialect != DialectName::Qwen
 }
 
 /// A question with a changed input and a word for the model; where a question is a denial, a changed input alone.
 fn outcome(dialect: DialectName, changed: &str) -> Outcome {
     let hook = HookName::new("paths").expect("a name");
     let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
-    let asks = ![DialectName::Codex, DialectName::OpenHarness].contains(&dialect);
+    let denies = [DialectName::Codex, DialectName::OpenHarness, DialectName::Clawd, DialectName::Cursor];
+    let asks = !denies.contains(&dialect);
     outcome.verdict = if asks { Verdict::Ask } else { Verdict::Proceed };
     outcome.reason = Some("this file was moved".into());
     outcome.by = Some(hook.clone());

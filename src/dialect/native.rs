@@ -31,10 +31,6 @@ pub struct NativeDialect {
     /// The session of events that name none, if there are such events.
     pub(super) default_session: Option<&'static str>,
     /// The variables of the agent that its hooks get as it has them.
-    #[cfg_attr(
-        not(feature = "daemon"),
-        expect(dead_code, reason = "only relay and the daemon pass them on")
-    )]
     pub(super) host_variables: &'static [&'static str],
     /// The field with the id of the prompt that is worked on, if there is one.
     pub(super) prompt_field: Option<&'static str>,

@@ -296,7 +296,14 @@ pub type PatchMerge = fn(Option<&Json>, &Json) -> Result<Json, JsonError>;
 ///
 /// Returns an error if a value is no JSON, which [`Json`] rules out.
 pub fn merge_one_level(current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
-    merge(current, patch, |_, new| Ok(Cow::Borrowed(new)))
+    let (Some(old), Some(new)) = (current.and_then(Json::fields), patch.fields()) else {
+        return Ok(patch.clone());
+    };
+    // Most hooks give all of it, in the order that they were given.
+    if old.iter().map(|(key, _)| key).eq(new.iter().map(|(key, _)| key)) {
+        return Ok(patch.clone());
+    }
+    merge(&old, &new, |_, new| Ok(Cow::Borrowed(new)))
 }
 
 /// Objects merge at every level; arrays and everything else are replaced. A `null` is a value like any
@@ -304,20 +311,20 @@ pub fn merge_one_level(current: Option<&Json>, patch: &Json) -> Result<Json, Jso
 ///
 /// Returns an error if a value is no JSON, which [`Json`] rules out.
 pub fn merge_deep(current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
-    merge(current, patch, |old, new| {
+    let (Some(old), Some(new)) = (current.and_then(Json::fields), patch.fields()) else {
+        return Ok(patch.clone());
+    };
+    merge(&old, &new, |old, new| {
         let merged = merge_deep(Some(&Json::checked(old)), &Json::checked(new))?;
         Ok(Cow::Owned(merged.into_raw()))
     })
 }
 
 fn merge<'a>(
-    current: Option<&'a Json>,
-    patch: &'a Json,
+    old: &JsonFields<'a>,
+    new: &JsonFields<'a>,
     join: impl Fn(&'a RawValue, &'a RawValue) -> Result<Cow<'a, RawValue>, JsonError>,
 ) -> Result<Json, JsonError> {
-    let (Some(old), Some(new)) = (current.and_then(Json::fields), patch.fields()) else {
-        return Ok(patch.clone());
-    };
     let joined = new
         .iter()
         .map(|(key, value)| match old.get(key) {

@@ -146,7 +146,7 @@ CASES = [
     ("end of the session", {"SessionEnd": hook("echo ended >> ran")}, [TEXT]),
     ("a hook of the local settings", {PRE: hook(NO)}, RUNS, "local"),
     ("a file with comments", {PRE: hook(NO)}, RUNS, "comments"),
-    ("hooks of two files", {PRE: hook(APPENDS)}, RUNS, "both"),
+    ("hooks of two files", {PRE: hook(SLOW + APPENDS)}, RUNS, "both"),
 ]
 
 # Those that differ, and why: `docs/dialects.md`.

@@ -77,7 +77,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: &["stop_hook_active"],
-    host_variables: &[],
+    host_variables: &["GEMINI_PLANS_DIR"],
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -135,12 +135,15 @@ fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> 
     let (event, root) = (draft.event(), place.root.display().to_string());
     // No variable can hold a NUL character.
     let cwd = event.cwd.as_deref().filter(|cwd| !cwd.contains('\0')).unwrap_or(&root).to_owned();
-    vec![
+    let mut variables = vec![
         ("GEMINI_PROJECT_DIR", root.clone()),
         ("GEMINI_CWD", cwd),
         ("GEMINI_SESSION_ID", event.session_id.to_string()),
         ("CLAUDE_PROJECT_DIR", root),
-    ]
+    ];
+    let given = event.environment.iter().filter(|_| event.dialect == DialectName::Gemini);
+    variables.extend(given.map(|(name, value)| (*name, value.to_string())));
+    variables
 }
 
 /// Whether an extension is enabled in a project: the last rule about it that fits decides.

@@ -242,8 +242,9 @@ fn shell(
         Shell::Bash => {
             // An agent whose lines are all Bash's puts the values of these variables into them, quoted.
             let settings = &context.native.settings;
-            let names = if settings.shell == Shell::Bash { settings.project_variables } else { &[] };
-            let args = vec!["-c".to_owned(), quoted_variables(line, names)];
+            let own = [settings.project_variables, context.native.host_variables].concat();
+            let names = if settings.shell == Shell::Bash { own } else { Vec::new() };
+            let args = vec!["-c".to_owned(), quoted_variables(line, &names)];
             CommandLine::Exec { program: "/bin/bash".into(), args }
         }
     })

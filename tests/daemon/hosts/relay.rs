@@ -190,3 +190,26 @@ fn a_variable_alone_makes_no_relay_part_of_a_hook() {
     }
     daemon.finish();
 }
+
+/// In a line of Gemini's, a variable is one word.
+#[test]
+fn hooks_get_the_variables_of_their_agent() {
+    let agents = [
+        ("gemini", "BeforeTool", "GEMINI_PLANS_DIR", "$GEMINI_PLANS_DIR"),
+        ("codebuddy", "PreToolUse", "CODEBUDDY_SERVICE_PROXY_URL", "\"$CODEBUDDY_SERVICE_PROXY_URL\""),
+    ];
+    for (dialect, event, variable, word) in agents {
+        let command = format!("cat > /dev/null; printf '<%s>' {word} > seen");
+        let daemon = DaemonSetup::new()
+            .settings("workspaces: { shop: { root: $DIR/shop } }")
+            .file(&format!("shop/.{dialect}/settings.json"), &hooks(event, &command))
+            .serve();
+        let shop = daemon.path().join("shop");
+        let mut relay = hookyard(&daemon, &["relay", "--dialect", dialect]);
+        relay.env(variable, "/tmp/a b");
+        let said = said(relay, &sent(&case(dialect, event, "", tool()), &shop, "s").to_string());
+        assert_eq!(said.code, Some(0), "{dialect}: {said:?}");
+        assert_eq!(fs::read_to_string(shop.join("seen")).unwrap(), "</tmp/a b>", "{dialect}");
+        daemon.finish();
+    }
+}

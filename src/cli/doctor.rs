@@ -342,7 +342,9 @@ fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding>
     let text =
         if settings.trust == crate::config::TrustPolicy::Off { "off".to_owned() } else { states.join(", ") };
     if !text.is_empty() {
-        findings.push(StartFinding::ok("trust", text));
+        let is_refused = loaded.hooks.iter().any(|hook| hook.trust.refusal().is_some());
+        let summary = if is_refused { StartFinding::warning } else { StartFinding::ok };
+        findings.push(summary("trust", text));
     }
     findings
 }

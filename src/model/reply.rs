@@ -183,6 +183,9 @@ pub enum FailureHandling {
     /// It is.
     #[default]
     ByPolicy,
+    /// The stricter of the hook's two policies applies: that it was ended by somebody else says nothing about its answer, as
+    /// if it had timed out.
+    ByStricterPolicy,
     /// It is ignored under every policy: the dialect defines it so.
     Ignore,
 }
@@ -200,6 +203,12 @@ impl Failure {
     /// The failure of an invocation that nobody waits for any more.
     pub fn cancelled() -> Self {
         Self::new(Ended::Cancelled, Self::ABANDONED)
+    }
+
+    /// The same failure, to which the stricter of the hook's policies applies.
+    #[must_use]
+    pub fn by_stricter_policy(self) -> Self {
+        Self { handling: FailureHandling::ByStricterPolicy, ..self }
     }
 
     /// The same failure, ignored under every policy.

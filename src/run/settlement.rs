@@ -120,6 +120,11 @@ impl Course {
             _ if !self.event.is_interceptor() => None,
             _ if hook.execution.required => Some(("required", FailurePolicy::Deny)),
             _ if failure.handling == FailureHandling::Ignore => Some(("on_error", FailurePolicy::Ignore)),
+            _ if failure.handling == FailureHandling::ByStricterPolicy
+                && hook.on_timeout.verdict() > hook.on_error.verdict() =>
+            {
+                Some(("on_timeout", hook.on_timeout))
+            }
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),
         };

@@ -81,11 +81,23 @@ def copilot(session, port):
     return ".copilot/settings.json", own(session.place, "PreToolUse"), command, environment
 
 
+def codebuddy(session, port):
+    config = session.home / ".codebuddy"
+    config.mkdir()
+    model = {"id": "mock", "name": "mock", "vendor": "mock", "apiKey": "none", "supportsToolCall": True,
+             "url": f"http://127.0.0.1:{port}/v1/chat/completions", "maxInputTokens": 200000, "maxOutputTokens": 8000}
+    (config / "models.json").write_text(json.dumps({"models": [model], "availableModels": ["mock"]}))
+    command = ["codebuddy", "-p", "go", "--model", "mock", "-y"]
+    environment = {"CODEBUDDY_API_KEY": "none", "CODEBUDDY_DISABLE_AUTO_MEMORY": "1"}
+    return ".codebuddy/settings.json", own(session.place, "PreToolUse"), command, environment
+
+
 AGENTS = {
     "claude": (claude, call("Bash", command="frobnicate --everything; echo ran >> ran")),
     "gemini": (gemini, call("run_shell_command", command="frobnicate --everything; echo ran >> ran")),
     "qwen": (qwen, call("run_shell_command", command="frobnicate --everything; echo ran >> ran", is_background=False)),
     "copilot": (copilot, call("bash", command="frobnicate --everything; echo ran >> ran", description="run")),
+    "codebuddy": (codebuddy, call("Bash", command="frobnicate --everything; echo ran >> ran", description="run")),
     "codex": (codex, call("exec_command", cmd="frobnicate --everything; echo ran >> ran")),
 }
 

@@ -1,10 +1,11 @@
 """A model API for agents under test: each request with tools gets the next scripted turn, a list of content blocks.
 
-It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content.
+It writes each of these requests to a file, with the time at which it came as `at`, in seconds. It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content.
 """
 
 import json
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 with open(sys.argv[1]) as script:
@@ -114,6 +115,7 @@ class Model(BaseHTTPRequestHandler):
         self.reply(b'{"object": "list", "data": [], "models": []}')
 
     def do_POST(self):
+        arrived = time.monotonic()
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         path = self.path.split("?")[0]
         if path.endswith(":generateContent"):
@@ -123,7 +125,7 @@ class Model(BaseHTTPRequestHandler):
         request = json.loads(body)
         blocks = DONE
         if request.get("tools"):
-            LOG.write(body.decode() + "\n")
+            LOG.write(json.dumps({**request, "at": arrived}) + "\n")
             LOG.flush()
             blocks = TURNS[Model.turn] if Model.turn < len(TURNS) else DONE
             Model.turn += 1

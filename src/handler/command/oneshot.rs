@@ -167,7 +167,8 @@ fn raw_reply(finished: FinishedProcess, timeout: Duration) -> Result<RawReply, F
             {
                 return Err(Failure::new(Ended::SpawnFailed, why));
             }
-            Err(Failure::new(Ended::Failed, format!("the process was killed by signal {signal}")))
+            let failure = Failure::new(Ended::Failed, format!("the process was killed by signal {signal}"));
+            Err(failure.by_stricter_policy())
         }
         ProcessEnd::TimedOut(stopped) => {
             let how = match stopped {

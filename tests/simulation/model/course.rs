@@ -140,10 +140,17 @@ impl<'a> Course<'a> {
             }
             Ended::Failed(name) => (name, self.failed(rule, name), Reason::Failure),
         };
-        if verdict > self.verdict {
+        let joins = rule.is_judge() && verdict == Verdict::Block && self.verdict == Verdict::Block;
+        if verdict > self.verdict || joins {
             self.verdict = verdict;
             self.by = Some(rule.name.clone());
-            self.reason = Some(reason);
+            self.reason = Some(match (self.reason.take(), reason) {
+                // CodeBuddy tells the reasons of all judges that block.
+                (Some(Reason::Words(earlier)), Reason::Words(own)) if joins => {
+                    Reason::Words(format!("{earlier}\n{own}"))
+                }
+                (_, own) => own,
+            });
         }
         self.reports.push((rule.name.clone(), name, verdict));
         verdict

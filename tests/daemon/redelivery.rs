@@ -82,7 +82,9 @@ fn an_event_whose_hook_was_removed_on_purpose_is_removed_too_and_the_log_says_so
     let daemon = daemon.again().serve();
     is_empty(&daemon);
     assert!(daemon.log().contains("no hook that is loaded now wants it"), "{}", daemon.log());
-    assert_eq!(notes(&daemon.path()).len(), 1);
+    // The hook of the killed daemon may have come to its end too.
+    let again: Vec<_> = notes(&daemon.path()).into_iter().filter(|note| note.ends_with(" 2")).collect();
+    assert!(again.is_empty(), "{again:?}");
     daemon.finish();
 }
 

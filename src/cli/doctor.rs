@@ -39,7 +39,7 @@ Examples:
 It looks at the daemon, at the agents that are connected and the entries in their settings, and at the hooks of the \
 nearest workspace.
 
-Exit codes: 0 all is well; 1 something is wrong, and each finding says what to do; 2 it could not look.";
+Exit codes: 0 all is well; 1 something is wrong, and each finding says what to do; 2 the checks could not run.";
 
 /// Find out why hooks do not run as they should: daemon, agents, hooks and trust
 #[derive(Debug, Args)]
@@ -191,8 +191,8 @@ impl AgentCheck<'_> {
             let text = format!("{file} has lost its entries for {}", absent.join(", "));
             findings.push(StartFinding::error(name, text).help(format!("run `{again}`")));
         }
-        if settings.disables_hooks() {
-            let text = format!("`disableAllHooks` is true in {file}: the agent runs no hooks");
+        if let Some(why) = settings.disabled_by(self.agent) {
+            let text = format!("{why} in {file}: the agent does not run the entries of hookyard");
             findings.push(StartFinding::error(name, text).help("remove it"));
         }
         findings.extend(self.targets(&entries, &again));

@@ -92,7 +92,7 @@ pub use settings::{
     Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file};
+pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file, is_adopting_relay};
 #[cfg(feature = "daemon")]
 pub(crate) use trust::TrustedRoots;
 #[cfg(feature = "daemon")]

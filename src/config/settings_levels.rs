@@ -65,8 +65,12 @@ impl SettingsLevel {
 /// Whether a hook is an entry of hookyard that says so.
 fn is_adopting(hook: &Hook) -> bool {
     let Handler::Command(command) = &hook.handler else { return false };
-    let line = command.line.in_a_shell();
-    let flags = line.split_once(" relay ").map(|(_, flags)| flags);
+    is_adopting_relay(&command.line.in_a_shell())
+}
+
+/// Whether a command passes events to hookyard, and says that the hooks of its file are adopted.
+pub(crate) fn is_adopting_relay(command: &str) -> bool {
+    let flags = command.split_once(" relay ").map(|(_, flags)| flags);
     flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == ADOPTED_FLAG))
 }
 

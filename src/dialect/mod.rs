@@ -54,6 +54,8 @@ pub use openharness::{
 };
 pub(crate) use output::error_message;
 pub use response::http_body;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use settings::disabling_phrase;
 pub(crate) use settings::{
     ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,
     has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog, read_extension, read_hooks_of,

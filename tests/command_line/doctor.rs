@@ -122,6 +122,38 @@ fn entries_that_lead_nowhere_or_are_lost_are_found() {
 }
 
 #[test]
+fn switches_that_keep_an_agent_from_running_the_entries_are_found() {
+    let daemon = shop().file("home/.copilot/settings.json", "{}").serve();
+    for (agent, file, switches, phrase) in [
+        ("gemini", ".gemini/settings.json", r#"{"hooksConfig": {"enabled": false}}"#, "`enabled` is false"),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            r#"{"hooksConfig": {"disabled": ["hookyard"]}} // by `/hooks disable`"#,
+            "`disabled` names `hookyard`",
+        ),
+        ("clawd", ".clawdcode/settings.json", r#"{"hooks": {"enabled": false}}"#, "`enabled` is false"),
+        ("copilot", ".copilot/settings.json", r#"{"disableAllHooks": true}"#, "`disableAllHooks` is true"),
+    ] {
+        write(&daemon.path().join("home").join(file), switches);
+        let output = command(&daemon, &["connect", agent, "--socket"]).arg(daemon.socket()).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(shown.contains(phrase), "{agent}: {output:?}");
+        assert_found(&doctor(&daemon, "").1, "error", agent, phrase);
+        let output = command(&daemon, &["disconnect", agent]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    // CodeBuddy has no such switch.
+    write(&daemon.path().join("home/.codebuddy/settings.json"), r#"{"disableAllHooks": true}"#);
+    let output =
+        command(&daemon, &["connect", "codebuddy", "--socket"]).arg(daemon.socket()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let (_, findings) = doctor(&daemon, "");
+    assert!(findings.iter().all(|known| !known.2.contains("disableAllHooks")), "{findings:#?}");
+}
+
+#[test]
 fn entries_that_let_the_agent_go_on_without_a_daemon_are_found_beside_guards() {
     let guard = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler: {type: command, command: 'true'}\n";
     let daemon = shop().serve();

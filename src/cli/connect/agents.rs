@@ -21,6 +21,19 @@ pub(super) const ENTRY_TIMEOUT: Duration = Duration::from_mins(10);
 /// before, also if it has waited for a daemon that restarts.
 pub(super) const RELAY_TIMEOUT: &str = "590s";
 
+/// The events that Claude Code and CodeBuddy have had in every version.
+const FIRST_EVENTS: &[&str] = &[
+    "PreToolUse",
+    "PostToolUse",
+    "UserPromptSubmit",
+    "Notification",
+    "Stop",
+    "SubagentStop",
+    "PreCompact",
+    "SessionStart",
+    "SessionEnd",
+];
+
 /// An agent that can be connected. A further one is a further row of [`AGENTS`].
 #[derive(Debug)]
 pub(in crate::cli) struct AgentProfile {
@@ -83,17 +96,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 8] = [
         title: "Claude Code",
         program: "claude",
         moved_by: Some(MovedSettings { variable: "CLAUDE_CONFIG_DIR", of: ".claude" }),
-        early_events: &[
-            "PreToolUse",
-            "PostToolUse",
-            "UserPromptSubmit",
-            "Notification",
-            "Stop",
-            "SubagentStop",
-            "PreCompact",
-            "SessionStart",
-            "SessionEnd",
-        ],
+        early_events: FIRST_EVENTS,
         complete_since: Version(2, 1, 197),
         on_demand: &[
             OnDemandEvent {
@@ -129,17 +132,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 8] = [
         title: "CodeBuddy",
         program: "codebuddy",
         moved_by: Some(MovedSettings { variable: "CODEBUDDY_CONFIG_DIR", of: ".codebuddy" }),
-        early_events: &[
-            "PreToolUse",
-            "PostToolUse",
-            "UserPromptSubmit",
-            "Notification",
-            "Stop",
-            "SubagentStop",
-            "PreCompact",
-            "SessionStart",
-            "SessionEnd",
-        ],
+        early_events: FIRST_EVENTS,
         complete_since: Version(2, 117, 0),
         on_demand: &[OnDemandEvent {
             name: "WorktreeCreate",
@@ -267,8 +260,7 @@ impl AgentProfile {
         wanted: &[String],
     ) -> Vec<(&'static str, EventKind)> {
         let Some(native) = self.native() else { return Vec::new() };
-        let is_complete =
-            self.early_events.is_empty() || version.is_some_and(|version| version >= self.complete_since);
+        let is_complete = self.is_complete(version);
         let has_entry = |name: &str| {
             let by_default =
                 (is_complete || self.early_events.contains(&name)) && self.on_demand(name).is_none();

@@ -10,8 +10,8 @@ use jsonc_parser::{
 
 use super::agents::AgentProfile;
 use crate::{
-    config::ADOPTED_FLAG,
-    dialect::{NativeDialect, without_comments},
+    config::is_adopting_relay,
+    dialect::{self, NativeDialect, without_comments},
     model::check_json,
 };
 
@@ -26,6 +26,9 @@ const HOOKS: &str = "hooks";
 
 /// The key with the version of a file for hooks alone.
 const VERSION: &str = "version";
+
+/// The name of an entry, for agents whose entries have names.
+const ENTRY_NAME: &str = "hookyard";
 
 /// One entry: an event and the command for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +53,7 @@ impl AgentEntry {
 
     /// Whether it says that the hooks of its file are adopted.
     pub(super) fn is_adopting(&self) -> bool {
-        self.command.split_whitespace().any(|flag| flag == ADOPTED_FLAG)
+        is_adopting_relay(&self.command)
     }
 
     /// The socket that it names.
@@ -145,11 +148,9 @@ impl AgentSettings {
         })
     }
 
-    /// Whether the file says that the agent runs no hooks at all.
-    pub(in crate::cli) fn disables_hooks(&self) -> bool {
-        let root = self.root.object_value();
-        let value = root.and_then(|root| root.get("disableAllHooks")?.value());
-        value.is_some_and(|value| value.as_boolean_lit().is_some_and(|value| value.value()))
+    /// What the file says that keeps the agent from running the entries of hookyard, as a phrase.
+    pub(in crate::cli) fn disabled_by(&self, agent: &AgentProfile) -> Option<String> {
+        dialect::disabling_phrase(agent.native()?, &self.text(), ENTRY_NAME)
     }
 
     /// Puts these entries in the place of the ones that are there.
@@ -355,7 +356,7 @@ fn group(agent: &AgentProfile, entry: &AgentEntry) -> CstInputValue {
     let text = |text: &str| CstInputValue::String(text.to_owned());
     let mut handler = Vec::new();
     if agent.names_entries {
-        handler.push(("name".to_owned(), text("hookyard")));
+        handler.push(("name".to_owned(), text(ENTRY_NAME)));
     }
     handler.push(("type".to_owned(), text("command")));
     handler.push(("command".to_owned(), text(&entry.command)));

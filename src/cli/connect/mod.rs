@@ -48,10 +48,10 @@ Examples:
   hookyard disconnect claude
 
 It adds one entry for each event to the settings file of the agent, and changes nothing else in it: comments and \
-formatting stay. A backup and a record are kept in the state directory. Doing it twice changes nothing.
+formatting stay. A backup and a record are kept in the state directory. Running it again changes nothing.
 
-The agent goes on to run the hooks of its own settings files, and hookyard leaves them out for its events, so that each \
-runs once. With `--adopt`, the hooks of the file are moved into one beside it, from which hookyard runs them, in the same \
+The agent still runs the hooks of its own settings files; hookyard leaves them out for its events, so that each runs \
+once. With `--adopt`, the hooks of the file are moved into another file beside it. hookyard runs them from there, in the same \
 order and as the agent would. Start a new session of the agent afterwards: most agents read their settings at the start.
 
 Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers.";
@@ -66,9 +66,9 @@ const TUNE_AFTER_ADOPTION: &str = "hookyard can keep the processes of command ho
 
 /// Connect an agent: have it ask hookyard about each of its events
 ///
-/// For the user's sessions, or with `--project` for those in one directory. The workspaces below the home directory, or
-/// the project, are served from then on. Afterwards a test event, a call of the tool Bash with `true`, is sent as
-/// the agent would send it; hooks on such calls run for it.
+/// Connects all sessions of the user, or with `--project` those in one directory. The daemon then serves the workspaces
+/// below the home directory, or the project. Finally a test event, a call of the tool Bash with `true`, is sent as the
+/// agent would send it; hooks on such calls run.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct ConnectCommand {
@@ -108,14 +108,14 @@ enum ConnectIfDown {
 /// Who starts the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DaemonChoice {
-    /// The service manager of the user where it answers, else the first event that finds none; nobody where one runs that
-    /// was started otherwise
+    /// As `service` if the user's systemd answers, else as `on-demand`; as `manual` if a daemon that was started otherwise
+    /// runs already
     Auto,
-    /// systemd, by units of the user
+    /// The user's systemd, by units that are written
     Service,
-    /// The first event that finds none; it ends after 30 minutes without events
+    /// The first event without a daemon; the daemon ends after 30 minutes without events
     OnDemand,
-    /// Nobody: you do
+    /// You
     Manual,
 }
 
@@ -348,8 +348,7 @@ fn notes(agent: &AgentProfile, installed: Option<&InstalledAgent>, text: &AgentS
         notes.push(format!("{which}: only the events that every version has are connected"));
     }
     notes.extend(agent.review.map(str::to_owned));
-    if text.disables_hooks() {
-        notes.push("`disableAllHooks` is true in this file: the agent runs no hooks at all".to_owned());
-    }
+    let disabled = text.disabled_by(agent);
+    notes.extend(disabled.map(|why| format!("{why} in this file: the agent does not run these entries")));
     notes
 }

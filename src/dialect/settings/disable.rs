@@ -8,6 +8,10 @@ use super::{
 /// Keys beside the events that are no events.
 const BESIDE: [&str; 3] = ["enabled", "disabled", "notifications"];
 
+/// What a file says that disables all hooks with `enabled`.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(super) const NOT_ENABLED: &str = "`enabled` is false";
+
 /// The position of a key or a value in its file, from 1; 0 if it is not in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyPosition {
@@ -47,6 +51,15 @@ impl DisableSyntax {
             Self::All(flag) | Self::Own(flag) => flag,
             Self::AllOrSome(_) => "enabled: false",
             Self::Never => "",
+        }
+    }
+
+    /// What a file says that disables all hooks.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(super) fn phrase(self) -> String {
+        match self {
+            Self::AllOrSome(_) => NOT_ENABLED.to_owned(),
+            _ => format!("`{}` is true", self.word()),
         }
     }
 

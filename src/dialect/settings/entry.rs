@@ -31,7 +31,7 @@ pub(super) fn read(
     let keys = context.native.settings.keys.entry;
     warn_misspelt_keys(&entry, keys);
     let Some(wanted) = wanted(context, row, &entry) else { return Vec::new() };
-    let company = match entry.get("sequential").filter(|value| keys.contains(&value.name())) {
+    let concurrency = match entry.get("sequential").filter(|value| keys.contains(&value.name())) {
         Some(value) => match value.flag() {
             Some(true) => Concurrency::Exclusive,
             Some(false) => Concurrency::Shared,
@@ -43,7 +43,7 @@ pub(super) fn read(
         context,
         row,
         wanted: &wanted,
-        company,
+        concurrency,
         name: [number, index + 1],
         place: position + index,
     };
@@ -75,7 +75,7 @@ struct Parts<'a> {
     context: &'a FileContext<'a>,
     row: &'a EventRow,
     wanted: &'a EventFilter,
-    company: Concurrency,
+    concurrency: Concurrency,
     /// The numbers of the entry and of the hook in it, from 1.
     name: [usize; 2],
     place: usize,
@@ -118,7 +118,7 @@ impl Parts<'_> {
                 dedup_key: identity,
                 frequency,
                 delivery,
-                concurrency: self.company,
+                concurrency: self.concurrency,
                 max_parallel: None,
                 order_scope: turn,
                 plugin: context.plugin.cloned(),

@@ -88,6 +88,26 @@ pub fn read_settings(
     (found, diagnostics)
 }
 
+/// What a settings file says that keeps its agent from running a hook of the file by this name, as a phrase.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn disabling_phrase(native: &NativeDialect, text: &str, hook: &str) -> Option<String> {
+    let json = json_of(native, text.as_bytes());
+    let document = Document::parse_json(&json, Path::new("")).ok()?;
+    let root = document.root()?;
+    let hooks = root.get("hooks").and_then(|value| value.mapping());
+    let syntax = native.settings.disable;
+    let switches = syntax.read(&root, hooks.as_ref());
+    if switches.all.is_some_and(|(off, _)| off) || syntax.own(&root).is_some() {
+        return Some(syntax.phrase());
+    }
+    let mut shared = native.settings.shared.iter().filter(|word| word.is_switch());
+    let value = shared.find_map(|word| hooks.as_ref()?.get(word.key));
+    if value.is_some_and(|value| value.flag() == Some(false)) {
+        return Some(super::disable::NOT_ENABLED.to_owned());
+    }
+    switches.named.iter().any(|(name, _)| name == hook).then(|| format!("`disabled` names `{hook}`"))
+}
+
 /// The text of a settings file without what its agent allows beside JSON.
 fn json_of<'b>(native: &NativeDialect, bytes: &'b [u8]) -> Cow<'b, [u8]> {
     match str::from_utf8(bytes).map(|text| native.plain_json(text)) {

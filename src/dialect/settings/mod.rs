@@ -18,6 +18,8 @@ mod variables;
 pub use context::SettingsHook;
 pub(super) use context::warn_misspelt_keys;
 pub use disable::KeyPosition;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use file::disabling_phrase;
 pub(crate) use file::unread_hooks;
 pub use file::{SettingsHooks, read_settings};
 pub(crate) use file::{read_hooks_of, read_plugin_hooks};

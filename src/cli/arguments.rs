@@ -49,7 +49,6 @@ use crate::model::io_reason;
 const FOOTER: &str = "\
 Examples:
   hookyard new my-guard\tCreate a working hook to start from
-  hookyard disable NAME\tSwitch a hook off
   hookyard trust\tShow what hooks of a workspace run, and agree to it
   hookyard check\tFind mistakes in hook files
   hookyard list\tList hooks in the order in which they run
@@ -58,6 +57,7 @@ Examples:
   hookyard replay session.jsonl\tRun the hooks for a recorded session
   hookyard test\tRun the hooks for cases, and compare the outcomes
   hookyard tune --events session.jsonl\tFind out which hooks are faster when their processes are kept warm
+  hookyard disable NAME\tSwitch a hook off
   hookyard connect claude\tHave an agent ask hookyard
   hookyard record claude\tRecord the events of a connected agent
   hookyard serve --workspace .\tStart the daemon for hosts in any language

@@ -31,19 +31,19 @@ Examples:
   hookyard audit --hook guard --tool Bash --follow
   hookyard audit /var/log/hookyard/audit.jsonl --run 7f3a
 
-Files that were set aside (`audit.jsonl.1` and so on) are searched too, the oldest first.
+Rotated files (`audit.jsonl.1` and so on) are searched too, the oldest first.
 
 Exit codes: 0 lines were found; 1 there are none, or the file cannot be read.";
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(200);
 
-/// More files than this are never set aside.
+/// There are never more rotated files than this.
 const MOST_ROTATED: u32 = 10_000;
 
 /// Search the audit, and follow it
 ///
-/// Prints the lines that match all of the given conditions: one line each, or as they are with `--json`.
+/// Prints the lines that match all of the given conditions: one line each, or as they were written with `--json`.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct AuditCommand {
@@ -58,7 +58,7 @@ pub(super) struct AuditCommand {
     #[arg(long, short = 'n', value_name = "NUMBER")]
     last: Option<usize>,
 
-    /// Go on with lines as they are written
+    /// Then print new lines as they are written, until interrupted
     #[arg(long, short)]
     follow: bool,
 
@@ -227,7 +227,7 @@ impl AuditCommand {
         }
     }
 
-    /// Prints lines as they are written, also when the file is set aside and another takes its place.
+    /// Prints lines as they are written, also when the file is rotated.
     fn follow(&self, file: &Path, mut reader: BufReader<File>, screen: &Screen) -> Result<(), CliError> {
         let mut found = FoundLines::default();
         loop {
@@ -265,7 +265,7 @@ impl FoundLines {
     }
 }
 
-/// The files that were set aside, the oldest first.
+/// The rotated files, the oldest first.
 fn rotated(file: &Path) -> Vec<PathBuf> {
     let name = |number: u32| PathBuf::from(format!("{}.{number}", file.display()));
     let mut files: Vec<_> = (1..MOST_ROTATED).map(name).take_while(|file| file.is_file()).collect();

@@ -52,8 +52,8 @@ pub(super) struct ControlSocketFlags {
     #[command(flatten)]
     pub(super) event_socket: SocketFlag,
 
-    /// Control socket of the daemon; default: `$HOOKYARD_LISTEN_CONTROL_SOCKET`, or `hookyard-control.sock` beside the
-    /// event socket
+    /// Control socket of the daemon; default: `$HOOKYARD_LISTEN_CONTROL_SOCKET`, or beside the event socket:
+    /// `hookyard-control.sock` beside `hookyard.sock`
     #[arg(long, value_name = "PATH")]
     control_socket: Option<PathBuf>,
 }

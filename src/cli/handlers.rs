@@ -28,8 +28,8 @@ Examples:
   hookyard disable claude.user.PreToolUse.1.1
   hookyard disable guard --config /etc/hookyard/hookyard.yaml
 
-The setting counts for the hook of this name in every workspace, for the commands and for a daemon with the same settings \
-file, which takes it when it is replaced: `hookyard serve --replace`. The events of a hook that `required` names are blocked.
+The setting applies to the hook of this name in every workspace. Commands use it at once, and a daemon with the same \
+settings file when it is replaced: `hookyard serve --replace`. The events of a hook that `required` names are blocked.
 
 Exit codes: 0 the hook is switched off; 1 there is no such hook, or the settings file cannot be changed.";
 
@@ -38,7 +38,7 @@ Examples:
   hookyard enable format-code
   hookyard enable claude.user.PreToolUse.1.1
 
-A hook that its own file disables, or a level above it, stays disabled.
+A hook that is disabled by its own file, or by a level above it, stays disabled.
 
 Exit codes: 0 the settings do not switch the hook off; 1 there is no such hook, it stays disabled by something else, or the \
 settings file cannot be changed.";

@@ -26,9 +26,9 @@ Examples:
   hookyard record claude --output session.jsonl
   hookyard record codex --session 0199-1 --events 20 > turn.jsonl
 
-Play it with `hookyard replay session.jsonl --dialect claude`, or measure hooks by it with `hookyard tune`. The file has what \
-the agent does, such as commands and the texts of files: only you can read it. Secrets of hooks are replaced by `***`; what \
-else is secret in it, hookyard does not know.
+Replay it with `hookyard replay session.jsonl --dialect claude`, or measure hooks with `hookyard tune`. The file contains \
+what the agent does, such as commands and the contents of files; only you can read it. Secrets of hooks are replaced by \
+`***`. hookyard does not recognise other secrets.
 
 Exit codes: 0 as many events as asked for were recorded; 1 the daemon is down or ended the stream, or the file cannot be \
 written. Without `--events`, stop it with Ctrl-C.";
@@ -47,11 +47,11 @@ pub(super) struct RecordCommand {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Only events of this session, by the agent's id of it
+    /// Only events of the session with this id, as the agent names it
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// End after so many events
+    /// End after this many events
     #[arg(long, short = 'n', value_name = "NUMBER")]
     events: Option<usize>,
 

@@ -63,9 +63,9 @@ Examples:
 
 Use a line like the second one as the `command` of a hook in the agent's settings. Start the daemon with \
 `hookyard serve`. Without an answer from the daemon, `--if-down allow` prints a note on standard error and lets the \
-agent proceed; use `--if-down block` for hooks that guard. It tries again for `--wait` while the daemon restarts, and never \
-sends an event twice whose hooks may have run, unless the event has an id by which they can tell. Choose a shorter wait \
-and a shorter timeout than the agent has for the hook in its settings.";
+agent proceed; use `--if-down block` for hooks that guard. It retries for `--wait` while the daemon restarts. It never sends \
+an event twice if its hooks may have run, unless the event has an id by which they can recognise a repetition. Choose a \
+shorter wait and a shorter timeout than the agent has for the hook in its settings.";
 
 /// Pass an agent's event to the daemon, and its answer back
 ///
@@ -94,7 +94,7 @@ pub(super) struct RelayCommand {
     #[arg(long, value_name = "DURATION", value_parser = wait)]
     wait: Option<Duration>,
 
-    /// How long to wait for the answer of a daemon that runs, until `--if-down` decides
+    /// How long to wait for the answer of a running daemon before `--if-down` decides
     #[arg(long, value_name = "DURATION", value_parser = answer_timeout, default_value = "10m")]
     timeout: Duration,
 

@@ -72,7 +72,8 @@ pub(super) struct ServeCommand {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Control socket; default: the setting `listen.control_socket`, or `hookyard-control.sock` beside the event socket
+    /// Control socket; default: the setting `listen.control_socket`, or beside the event socket: `hookyard-control.sock`
+    /// beside `hookyard.sock`
     #[arg(long, value_name = "PATH")]
     control_socket: Option<PathBuf>,
 
@@ -97,7 +98,7 @@ pub(super) struct ServeCommand {
     #[arg(long, value_name = "DURATION", value_parser = idle_timeout)]
     exit_when_idle: Option<Duration>,
 
-    /// Run in a session of its own: signals to that of the caller, and the end of its terminal, do not reach the daemon
+    /// Run in a new session, so that signals to that of the caller and the end of its terminal do not reach the daemon
     #[arg(long)]
     own_session: bool,
 

@@ -29,7 +29,7 @@ Exit codes: 0 it has ended; 1 no daemon runs, or it still waits for its events."
 
 /// Stop the daemon
 ///
-/// As SIGTERM does: it finishes the events that it has, for as long as `shutdown_deadline` allows.
+/// Like SIGTERM: the daemon first finishes its events, for at most `shutdown_deadline`.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct StopCommand {

@@ -29,10 +29,11 @@ Examples:
   hookyard workspaces add . --id shop
   hookyard workspaces rm shop
 
-`add` and `rm` need the right to control the daemon, and last until it ends: what is in `workspaces` of its settings comes \
-back with the next one, and a directory below its `workspace_roots`, or of a connected agent, with its next event.
+`add` and `rm` need the right to control the daemon. Their effect lasts until the daemon ends: the next one registers the \
+`workspaces` of its settings again. A directory below `workspace_roots`, or of a connected agent, is registered again by its \
+next event.
 
-Exit codes: 0 it is as asked for, also if it was before; 1 the daemon is down, or has no such workspace to remove.";
+Exit codes: 0 the workspace is registered or removed, also if it was before; 1 the daemon is down, or has no such workspace to remove.";
 
 /// List the daemon's workspaces, register one or remove one
 ///
@@ -63,7 +64,7 @@ enum WorkspacesAction {
     List(DaemonFlags),
     /// Register a directory
     Add(AddAction),
-    /// Remove a workspace; its hooks run no more
+    /// Remove a workspace; its hooks no longer run
     Rm(RemoveAction),
 }
 

@@ -28,7 +28,7 @@ entries of hookyard are removed from it. Hooks that `connect --adopt` has moved 
 
 Exit codes: 0 the agent is not connected any more, or was not; 1 its settings could not be changed.";
 
-/// Take hookyard out of the settings of an agent
+/// Remove hookyard from the settings of an agent
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(in crate::cli) struct DisconnectCommand {

@@ -43,12 +43,15 @@ Examples:
 A case file is YAML or JSON:
   cases:
     - name: a force push is blocked
-      event: { event: before_tool_dispatch, tool_name: Bash, tool_input: { command: git push -f } }
+      event:
+        event: before_tool_dispatch
+        tool_name: Bash
+        tool_input: { command: git push -f }
       expect: { verdict: block, reason: force }
 
 `expect` names a `verdict` and, if they matter, a part of the `reason`, the hook that decided (`by`), the final values of \
-what hooks changed (`patched`), parts of `notes`, and the names of all `hooks` that ran. `dialect` says in whose words the \
-event is; without it, it is canonical. Each case is a run of its own unless it has a `session_id` and `run_id`.
+what hooks changed (`patched`), parts of `notes`, and the names of all `hooks` that ran. `dialect` is the format of the \
+event, by default `canonical`. Each case is a run of its own unless it has a `session_id` and `run_id`.
 
 Exit codes: 0 all cases passed; 1 a case failed, a file cannot be used, or there are no cases.";
 

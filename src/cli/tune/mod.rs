@@ -64,7 +64,7 @@ pub(super) struct TuneCommand {
     #[arg(long, value_name = "FILE.jsonl")]
     events: Option<PathBuf>,
 
-    /// How often each hook answers in each mode; of more events, so many from all over the recording are taken
+    /// Number of events for each hook in each mode; of a longer recording, that many from all over it
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(5..=1000))]
     rounds: u32,
 

@@ -222,9 +222,9 @@ impl HookTrial<'_> {
         let draft = Draft::new(Arc::clone(event));
         let workspace = hook.workspace(&trials.workspace);
         let probe = trials.runner.probe_worker(hook, &draft, workspace, &trials.project_roots);
-        let patience = (oneshot * 5).max(LEAST_HELLO);
+        let hello_timeout = (oneshot * 5).max(LEAST_HELLO);
         let said = tokio::select! {
-            said = timeout(patience, probe) => said.unwrap_or_else(|_| Err("it waited for its input".to_owned())),
+            said = timeout(hello_timeout, probe) => said.unwrap_or_else(|_| Err("it waited for its input".to_owned())),
             () = trials.cancel.cancelled() => return Err(TrialStop::Cancelled),
             () = sleep_until(self.deadline) => return Err(TrialStop::OutOfTime),
         };

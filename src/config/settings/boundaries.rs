@@ -19,7 +19,8 @@ settings! {
         socket: Option<PathBuf> as Option<SocketPath> = None,
 
         /// Path of the control socket, a Unix socket. Clients of it can also change workspaces, reload hook files,
-        /// cancel runs and stop the daemon. `null` means `hookyard-control.sock` beside the event socket.
+        /// cancel runs and stop the daemon. `null` means beside the event socket: `hookyard-control.sock` beside
+        /// `hookyard.sock`.
         #[example = "/run/hookyard/hookyard-control.sock"]
         control_socket: Option<PathBuf> as Option<SocketPath> = None,
 

@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::OFlags;
 use tokio::time::Instant;
 
-use super::sink::AuditSink;
+use super::writer::AuditSink;
 use crate::handler::private_file::{PrivateFileError, open_private};
 
 /// How long a file that could not be rotated grows before rotation is tried again.
@@ -94,7 +94,7 @@ impl AuditSink for RotatingFile {
         self.no_rotation_until = rotated.is_err().then(|| Instant::now() + ROTATION_RETRY_DELAY);
         if let Err(error) = rotated {
             // A file that is too large is better than lost lines.
-            tracing::error!(file = %self.path.display(), %error, "the audit file could not be set aside; it grows on");
+            tracing::error!(file = %self.path.display(), %error, "the audit file could not be rotated and grows further");
         }
         Ok(())
     }

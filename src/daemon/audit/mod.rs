@@ -12,7 +12,6 @@ mod counters;
 mod line;
 mod queue;
 mod rotating_file;
-mod sink;
 #[cfg(test)]
 mod tests;
 mod writer;

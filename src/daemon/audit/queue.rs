@@ -21,8 +21,7 @@ use super::{
     counters::{AuditCounters, AuditQueueLimits},
     line::{AuditEntry, DenialLine},
     rotating_file::RotatingFile,
-    sink::{AuditSink, StdoutSink},
-    writer::{Writer, WriterCommand, WriterOptions},
+    writer::{AuditSink, StdoutSink, Writer, WriterCommand, WriterOptions},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,

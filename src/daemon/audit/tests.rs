@@ -17,7 +17,7 @@ use super::{
     counters::{AuditCounters, AuditQueueLimits},
     line::{self, AuditEntry},
     queue::{Audit, weight},
-    sink::AuditSink,
+    writer::AuditSink,
 };
 use crate::{
     FinishedEvent, OutcomeObserver, RunRef,

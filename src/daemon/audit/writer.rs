@@ -1,7 +1,8 @@
-//! The thread that writes audit lines in batches, syncs them, and keeps going when a write fails.
+//! The thread that writes audit lines in batches, syncs them, and keeps going when a write fails; and where it writes them.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, Write},
     sync::{
         Arc,
         atomic::Ordering,
@@ -16,7 +17,6 @@ use super::{
     confirmations::LineGuard,
     counters::AuditCounters,
     line::{self, AuditEntry, DenialLine},
-    sink::AuditSink,
 };
 use crate::config::{AuditPatches, AuditSync};
 
@@ -25,6 +25,64 @@ const BATCH_BYTES: usize = 64 << 10;
 
 /// How often an idle writer wakes up, and how often the file is checked for having been moved away.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A destination of bytes.
+pub(super) trait AuditSink: std::fmt::Debug + Send {
+    /// How many more bytes fit before a rotation.
+    fn remaining_capacity(&self) -> u64;
+
+    /// Rotates if this many more bytes do not fit.
+    fn reserve(&mut self, bytes: usize) -> io::Result<()>;
+
+    /// Writes some of these bytes. Returns how many.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Removes the last bytes that were written, the start of a line that could not be finished. Returns whether that
+    /// succeeded.
+    fn discard_tail(&mut self, bytes: usize) -> bool;
+
+    /// Syncs what was written to the disk.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Opens the path again if its file was moved away.
+    fn reopen_if_moved(&mut self) -> io::Result<()>;
+}
+
+/// Standard output.
+#[derive(Debug)]
+pub(super) struct StdoutSink(File);
+
+impl StdoutSink {
+    pub(super) fn open() -> io::Result<Self> {
+        Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?)))
+    }
+}
+
+impl AuditSink for StdoutSink {
+    fn remaining_capacity(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn reserve(&mut self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn discard_tail(&mut self, _: usize) -> bool {
+        false
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reopen_if_moved(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A command to the writer.
 #[derive(Debug)]

@@ -23,6 +23,9 @@ use crate::{
 /// The exit code of a block.
 const BLOCK: i32 = 2;
 
+/// What stands between the messages of several hooks.
+pub(super) const SEPARATOR: &str = "\n\n---\n\n";
+
 /// The variables that a hook gives a session.
 pub(super) const ENV: &str = "env";
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::escape;
+use super::output;
 use crate::model::AgentTool;
 
 /// The longest arguments, in bytes.
@@ -55,7 +55,7 @@ pub(super) const fn schema(tool: AgentTool) -> &'static str {
 /// Returns an error message with what is wrong and the schema.
 pub(super) fn parse<T: DeserializeOwned>(tool: AgentTool, text: &str) -> Result<T, String> {
     read(text).map_err(|wrong| {
-        let wrong = escape::short(&wrong, MAX_REMARK);
+        let wrong = output::short(&wrong, MAX_REMARK);
         format!("the arguments of {} are wrong: {wrong}; their schema is {}", tool.as_str(), schema(tool))
     })
 }

@@ -8,7 +8,11 @@ use std::{
 
 use globset::{Error, GlobBuilder, GlobSet};
 
-use super::{arguments::GlobArguments, escape, output::ToolOutput, walk::walk};
+use super::{
+    arguments::GlobArguments,
+    output::{self, ToolOutput},
+    walk::walk,
+};
 use crate::root_dir::{OpenedPath, RootDir};
 
 /// The most paths.
@@ -34,7 +38,7 @@ impl PathPattern {
                 "the glob is absolute; it is compared with paths relative to the workspace".to_owned()
             );
         }
-        let wrong = |e: Error| format!("the glob is invalid: {}", escape::short(&e.kind().to_string(), 300));
+        let wrong = |e: Error| format!("the glob is invalid: {}", output::short(&e.kind().to_string(), 300));
         let glob = GlobBuilder::new(glob.trim_start_matches("./")).literal_separator(true).build();
         // A matcher of the one glob would panic if its expression were refused; a set returns an error.
         let set = GlobSet::builder().add(glob.map_err(wrong)?).build();
@@ -67,7 +71,7 @@ pub(super) fn run(
         if !pattern.accepts(leaf.path) {
             return ControlFlow::Continue(());
         }
-        if left == 0 || answer.line(&escape::path(leaf.path)).is_err() {
+        if left == 0 || answer.line(&output::shown_path(leaf.path)).is_err() {
             cut = true;
             return ControlFlow::Break(());
         }

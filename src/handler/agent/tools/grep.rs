@@ -10,9 +10,8 @@ use std::{
 use super::{
     arguments::GrepArguments,
     contents::{self, ContentsError},
-    escape,
     glob::PathPattern,
-    output::{ToolOutput, refusal},
+    output::{self, ToolOutput, refusal},
     walk::{STOPPED_NOTE, WalkEntry, walk},
 };
 use crate::{
@@ -69,7 +68,7 @@ pub(super) fn run(
         omitted: SearchOmissions::default(),
     };
     let path = arguments.path.as_deref().unwrap_or(".");
-    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", escape::short(path, 300));
+    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", output::short(path, 300));
     // Without the needless `.` and slashes that a model may have written.
     let place: PathBuf = Path::new(path).components().filter(|part| part.as_os_str() != ".").collect();
     match root_dir.find(Path::new(path)).map_err(|error| about(&refusal(&error)))? {
@@ -126,7 +125,7 @@ impl Search<'_> {
             self.omitted.long_lines += usize::from(line.len() > MAX_SEARCHED);
             let text = String::from_utf8_lossy(&line[..line.len().min(MAX_SEARCHED)]);
             if self.matcher.accepts(&text) {
-                let path = shown_path.get_or_insert_with(|| escape::path(path));
+                let path = shown_path.get_or_insert_with(|| output::shown_path(path));
                 self.found(path, number, &text)?;
             }
         }
@@ -136,7 +135,7 @@ impl Search<'_> {
     fn found(&mut self, path: &str, number: usize, text: &str) -> ControlFlow<()> {
         let place = format!("{path}:{number}: ");
         let room = MAX_SHOWN.saturating_sub(place.chars().count()).max(MIN_SHOWN);
-        let line = format!("{place}{}", escape::cut(text, room));
+        let line = format!("{place}{}", output::cut(text, room));
         if self.matches == MAX_MATCHES || self.answer.line(&line).is_err() {
             self.omitted.more = true;
             return ControlFlow::Break(());

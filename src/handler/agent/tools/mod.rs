@@ -2,7 +2,6 @@
 
 mod arguments;
 mod contents;
-mod escape;
 mod glob;
 mod grep;
 mod output;

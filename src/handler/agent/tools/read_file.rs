@@ -4,8 +4,8 @@ use std::{path::Path, sync::atomic::AtomicBool};
 
 use super::{
     arguments::ReadFileArguments,
-    contents, escape,
-    output::{ToolOutput, refusal},
+    contents,
+    output::{self, ToolOutput, refusal},
 };
 use crate::root_dir::{OpenedPath, RootDir};
 
@@ -17,7 +17,7 @@ pub(super) fn run(
     arguments: &ReadFileArguments,
     stop: &AtomicBool,
 ) -> Result<String, String> {
-    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", escape::short(&arguments.path, 300));
+    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", output::short(&arguments.path, 300));
     let file = match root_dir.find(Path::new(&arguments.path)) {
         Ok(OpenedPath::File(file)) => file,
         Ok(OpenedPath::Directory(_)) => return Err(about(&"is a directory; the glob tool lists files")),

@@ -23,10 +23,10 @@ use tokio::{
 };
 
 use super::{
-    end::{EndedWorker, WorkerEnd, reported},
     handle::{
         OpenEvent, WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPhase, WorkerRequest,
     },
+    health::{EndedWorker, WorkerEnd, reported},
     limits::{StderrLogging, WorkerConfig},
     pipes::{LineReader, NextLine, Remainder, RequestWriter, StderrLog},
     protocol::{self, WorkerMessage},

@@ -17,10 +17,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    end::{EndedWorker, WorkerEnd},
     event_loop,
     handle::{WorkerCapacity, WorkerHandle, WorkerPermit, WorkerPhase},
-    health::FleetHealth,
+    health::{EndedWorker, FleetHealth, WorkerEnd},
     limits::{RETRY_HELLO, WorkerConfig},
     protocol::EventMessage,
 };

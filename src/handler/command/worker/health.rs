@@ -1,11 +1,13 @@
-//! How the workers of a fleet ended, and whether another one may be started.
+//! Why workers ended, what that means for their open events, and whether another one may be started.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::end::WorkerEnd;
-use crate::telemetry::Degradation;
+use crate::{
+    model::{Ended, Failure},
+    telemetry::Degradation,
+};
 
 /// How long no worker is started after one failed; doubled with each failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -24,6 +26,62 @@ const FAILING: u32 = 3;
 
 /// A worker that ran so long worked, so that its failure restarts the count.
 const LONG_LIFE: Duration = Duration::from_secs(30);
+
+/// How much of an error message of a worker is repeated, in bytes.
+const MAX_ERROR: usize = 512;
+
+/// Why a worker ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WorkerEnd {
+    /// It did not say hello: the program is no worker.
+    NoHello(String),
+    /// It violated the protocol.
+    Protocol(String),
+    /// It exited, or does not answer pings.
+    Died(String),
+    /// It missed the deadline of an event.
+    Late,
+    /// It reached a limit, or is not needed any more.
+    Retired,
+}
+
+/// A worker that has ended.
+#[derive(Debug, Clone)]
+pub(super) struct EndedWorker {
+    pub(super) end: WorkerEnd,
+    pub(super) age: Duration,
+    pub(super) said_hello: bool,
+}
+
+impl WorkerEnd {
+    /// Whether it worked once and then failed, so that the next one is started after a pause.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Protocol(_) | Self::Died(_) | Self::Late)
+    }
+
+    /// The failure of an event that was open, which may have been overdue itself.
+    pub(super) fn failure(&self, overdue: bool) -> Failure {
+        match self {
+            Self::Late if overdue => {
+                Failure::new(Ended::TimedOut, "no answer in time; the worker was killed")
+            }
+            Self::Late => Failure::new(Ended::Failed, "the worker was killed, late with another event"),
+            Self::Protocol(why) => {
+                Failure::new(Ended::InvalidOutput, format!("the worker broke the protocol: {why}"))
+            }
+            Self::Died(why) | Self::NoHello(why) => {
+                Failure::new(Ended::Failed, format!("the worker ended: {why}"))
+            }
+            Self::Retired => Failure::new(Ended::Failed, "the worker was stopped"),
+        }
+    }
+}
+
+/// The failure for an error message of the worker.
+pub(super) fn reported(error: &str) -> Failure {
+    let end = error.floor_char_boundary(MAX_ERROR);
+    Failure::new(Ended::Failed, format!("the worker reports: {}", &error[..end]))
+}
 
 /// The recent ends of a fleet's workers.
 #[derive(Debug, Default)]

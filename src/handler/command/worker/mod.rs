@@ -10,7 +10,6 @@
 //! | `protocol` | the messages, one line each; pure |
 //! | `pipes` | the pipes that carry the lines |
 
-mod end;
 mod event_loop;
 mod fleet;
 mod handle;

@@ -39,8 +39,8 @@ impl Snapshot {
             let turn = |hook: &Hook| hook.execution.order_scope.unwrap_or(hook.source.scope);
             let level = |hook: &Hook| turn(hook).level(hook.distance());
             let rank = |hook: &Hook| (level(hook), turn(hook), hook.dialect.name(), hook.priority);
-            let spot = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
-            rank(a).cmp(&rank(b)).then_with(|| spot(a).cmp(&spot(b))).then_with(|| a.name.cmp(&b.name))
+            let place = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
+            rank(a).cmp(&rank(b)).then_with(|| place(a).cmp(&place(b))).then_with(|| a.name.cmp(&b.name))
         });
         let hooks: Vec<_> = hooks
             .into_iter()

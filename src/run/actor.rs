@@ -218,6 +218,7 @@ impl RunActor {
                 let progress = running.course.conclude(invocation.step, conclusion);
                 self.resume(state, invocation.course, running, progress);
             }
+            // The event has ended, or its step was cancelled. An event that is still in flight goes back where it was.
             running => {
                 LateReply::emit();
                 state.running.extend(running.map(|running| (invocation.course, running)));
@@ -249,6 +250,7 @@ impl RunActor {
                     return;
                 }
                 Progress::Run(steps) => {
+                    // A stage goes on when its last step has concluded; the others get `Wait`, and overwrite nothing.
                     progress = Progress::Wait;
                     for step in steps {
                         let launched =

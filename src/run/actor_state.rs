@@ -196,7 +196,7 @@ impl RunActorState {
             hooks: running.course.running_hooks().map(|step| step.hook.name.clone()).collect(),
         };
         RunActivity {
-            session_id: self.session.as_ref().map(|seat| seat.session.clone()),
+            session_id: self.session.as_ref().map(|guard| guard.session.clone()),
             under_way: self.running.values().map(|running| under_way(running)).collect(),
             pending: self.pending.len(),
         }

@@ -55,12 +55,12 @@ enum HandlerMeters {
     Model(ModelMeters),
     Command {
         truncated: [Counter; OutputStream::ALL.len()],
-        standing: StandingMeters,
+        warm: WarmProcessMeters,
     },
 }
 
 /// The metric handles of what stands ready for a command hook.
-enum StandingMeters {
+enum WarmProcessMeters {
     None,
     Spares([Counter; SpareResult::ALL.len()]),
     Workers(Arc<WorkerMeters>),
@@ -141,7 +141,7 @@ impl HookMeters {
 
     /// Counts whether a process waited for an event.
     pub(crate) fn looked_for_spare(&self, result: SpareResult) {
-        if let HandlerMeters::Command { standing: StandingMeters::Spares(results), .. } = &self.handler {
+        if let HandlerMeters::Command { warm: WarmProcessMeters::Spares(results), .. } = &self.handler {
             results[result as usize].increment(1);
         }
     }
@@ -184,7 +184,7 @@ impl fmt::Debug for HookMeters {
 impl HandlerMeters {
     fn workers(&self) -> Option<&Arc<WorkerMeters>> {
         match self {
-            Self::Command { standing: StandingMeters::Workers(workers), .. } => Some(workers),
+            Self::Command { warm: WarmProcessMeters::Workers(workers), .. } => Some(workers),
             _ => None,
         }
     }
@@ -199,14 +199,14 @@ impl HandlerMeters {
             Handler::Command(command) => Self::Command {
                 truncated: OutputStream::ALL
                     .map(|stream| names::OUTPUT_TRUNCATED.counter([name, stream.as_str()])),
-                standing: StandingMeters::resolve(name, command.mode),
+                warm: WarmProcessMeters::resolve(name, command.mode),
             },
             Handler::Native(_) => Self::None,
         }
     }
 }
 
-impl StandingMeters {
+impl WarmProcessMeters {
     fn resolve(name: &str, mode: CommandMode) -> Self {
         match mode {
             CommandMode::Oneshot => Self::None,

@@ -22,10 +22,10 @@ pub(crate) struct PolicyServer {
 
 /// What it does with a request.
 #[derive(Debug, Clone, Copy)]
-enum Manner {
+enum ServerBehaviour {
     Answer,
     Fail,
-    Babble,
+    InvalidJson,
     Reset,
     Late,
 }
@@ -54,14 +54,19 @@ async fn serve(mut stream: TcpStream, seed: u64) -> std::io::Result<()> {
     let mut random = Random::new(seed);
     loop {
         let Some(body) = request(&mut stream).await? else { return Ok(()) };
-        let rare = [Manner::Fail, Manner::Babble, Manner::Reset, Manner::Late];
-        let manner = if random.one_in(5) { random.pick(&rare) } else { Manner::Answer };
-        match manner {
-            Manner::Answer => respond(&mut stream, "200 OK", verdict(&body)).await?,
-            Manner::Fail => respond(&mut stream, "500 Internal Server Error", "{}").await?,
-            Manner::Babble => respond(&mut stream, "200 OK", "no JSON").await?,
-            Manner::Reset => return stream.set_zero_linger(),
-            Manner::Late => {
+        let rare = [
+            ServerBehaviour::Fail,
+            ServerBehaviour::InvalidJson,
+            ServerBehaviour::Reset,
+            ServerBehaviour::Late,
+        ];
+        let behaviour = if random.one_in(5) { random.pick(&rare) } else { ServerBehaviour::Answer };
+        match behaviour {
+            ServerBehaviour::Answer => respond(&mut stream, "200 OK", verdict(&body)).await?,
+            ServerBehaviour::Fail => respond(&mut stream, "500 Internal Server Error", "{}").await?,
+            ServerBehaviour::InvalidJson => respond(&mut stream, "200 OK", "no JSON").await?,
+            ServerBehaviour::Reset => return stream.set_zero_linger(),
+            ServerBehaviour::Late => {
                 sleep(Duration::from_secs(u64::from(SERVER_TIMEOUT_SECONDS)) * 2).await;
                 respond(&mut stream, "200 OK", verdict(&body)).await?;
             }

@@ -33,8 +33,8 @@ const KEYS: [&str; 8] = [
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &TopSnapshot, ui: &mut TopUi) {
-    let trouble = snapshot.trouble.as_deref();
-    let lines = [1, 1, u16::from(trouble.is_some()), 1];
+    let error = snapshot.error.as_deref();
+    let lines = [1, 1, u16::from(error.is_some()), 1];
     let [daemon, events, gone, tabs, table, keys] = Layout::vertical(
         lines.map(Constraint::Length).into_iter().chain([Constraint::Min(0), Constraint::Length(1)]),
     )
@@ -43,8 +43,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &TopSnapshot, ui: &mut TopUi
     let plain = |text: String| Paragraph::new(Line::from(text));
     frame.render_widget(plain(header::joined(&header::daemon(snapshot), room(daemon))), daemon);
     frame.render_widget(plain(header::joined(&header::events(snapshot), room(events))), events);
-    if let Some(trouble) = trouble {
-        let text = escape::short(trouble, room(gone));
+    if let Some(error) = error {
+        let text = escape::short(error, room(gone));
         frame.render_widget(Paragraph::new(Span::styled(text, ui.style(Color::Red).bold())), gone);
     }
     frame.render_widget(Paragraph::new(tabs_line(snapshot, ui)), tabs);
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn trouble_a_pause_and_a_filter_are_shown() {
+    fn an_error_a_pause_and_a_filter_are_shown() {
         let mut state = example::state();
         state.apply_poll(Err("no hookyard listens on /run/\x1bhookyard.sock: refused".into()));
         let snapshot = state.snapshot(std::time::Duration::from_secs(64));
         let mut ui = TopUi::new(Paint::Colored);
         ui.paused = Some(snapshot.clone());
         ui.filter = "nobody".into();
-        insta::assert_snapshot!("trouble", drawn(80, 10, &snapshot, &mut ui));
+        insta::assert_snapshot!("error", drawn(80, 10, &snapshot, &mut ui));
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(super) struct TopSnapshot {
     pub(super) seconds: Duration,
     /// Why the snapshot may be out of date.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) trouble: Option<String>,
+    pub(super) error: Option<String>,
     pub(super) status: Option<DaemonStatus>,
     /// How many events were lost because they were not read in time.
     pub(super) dropped: u64,
@@ -174,7 +174,7 @@ impl TopState {
         let runs = poll.and_then(|poll| poll.runs.clone()).unwrap_or_default();
         TopSnapshot {
             seconds: now,
-            trouble: self.poll_error.clone().or_else(|| self.stream_error.clone()),
+            error: self.poll_error.clone().or_else(|| self.stream_error.clone()),
             status: poll.map(|poll| poll.status.clone()),
             dropped: self.dropped,
             events: EventTotals { rate: self.events.rate(now), verdicts: self.verdicts },
@@ -307,12 +307,12 @@ mod tests {
         state.apply_poll(Ok(poll(Some(ListedRuns { shown: Vec::new(), left_out: 5 }))));
         state.set_stream_error(Some("the stream ended".into()));
         state.apply_poll(Err("gone".into()));
-        assert_eq!(state.snapshot(NOW).trouble.as_deref(), Some("gone"));
+        assert_eq!(state.snapshot(NOW).error.as_deref(), Some("gone"));
         assert!(state.snapshot(NOW).status.is_some());
         state.apply_poll(Ok(poll(None)));
-        assert_eq!(state.snapshot(NOW).trouble.as_deref(), Some("the stream ended"));
+        assert_eq!(state.snapshot(NOW).error.as_deref(), Some("the stream ended"));
         state.set_stream_error(None);
         let snapshot = state.snapshot(NOW);
-        assert_eq!((snapshot.trouble, snapshot.runs_left_out), (None, 5));
+        assert_eq!((snapshot.error, snapshot.runs_left_out), (None, 5));
     }
 }

@@ -12,6 +12,7 @@ const LONGEST_HOOK_NAME: usize = 64;
 
 /// Why a text is not a valid identifier or name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdError {
     /// Nothing was given.
     #[error("is empty")]

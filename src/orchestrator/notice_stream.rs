@@ -24,6 +24,7 @@ pub struct NoticeStream(BoxStream<'static, Result<Notice, NoticesLost>>);
 /// A subscriber was too slow: the oldest notices are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{count} notices were dropped because the subscriber was too slow")]
+#[non_exhaustive]
 pub struct NoticesLost {
     /// How many were dropped.
     pub count: u64,

@@ -63,12 +63,14 @@
 // `daemon/routes/router.rs`          which route the path is
 // `daemon/routes/native_events.rs`   the handler of the route, from body to response
 // `daemon/request_body.rs`           reads the body within its limits of size and time
-// `orchestrator/dispatch.rs`         has the dialect read the event
+// `daemon/routes/events.rs`          rejects what comes from a hook, and reads the event
+// `orchestrator/dispatch.rs`         has the dialect read it
 // `dialect/catalog.rs`               the dialect of the name
 // `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude.rs`
 // `dialect/native_dialect.rs`        reads and writes by those tables
 // `dialect/event_reader.rs`          reads the fields of the event
 // `model/json.rs`                    the strict check of the JSON
+// `daemon/agent_activity.rs`         notes it as the last event of the agent, for the status and for `record`
 // `model/trace.rs`                   the host's traceparent
 // `daemon/traces/tracer.rs`          gives the event a span, if traces are on
 // `daemon/workspace_locator.rs`      finds the workspace by `cwd`
@@ -97,6 +99,7 @@
 // `handler/command/oneshot.rs`       one process for the event
 // `handler/command/process.rs`       runs it: timeout, cancellation, exit
 // `handler/command/spawn.rs`         spawns it in a process group
+// `handler/command/ledger/mod.rs`    records the group, so that it is ended even if hookyard is killed
 // `handler/command/streams.rs`       feeds and reads its pipes
 // `handler/command/capture.rs`       bounds its output
 // `handler/command/group.rs`         kills what it leaves behind
@@ -114,6 +117,7 @@
 // `run/announce.rs`                  tells observers and subscribers
 // `run/log.rs`                       writes the log lines
 // `orchestrator/dispatch.rs`         returns the outcome
+// `daemon/audit/confirmations.rs`    waits until the audit has its line, if `audit.required` says so
 // `dialect/claude/response.rs`       writes it as Claude Code expects it
 // `daemon/routes/native_response.rs` the response
 

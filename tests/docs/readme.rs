@@ -280,6 +280,47 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// The name by which a link leads to a heading.
+fn anchor(heading: &str) -> String {
+    let kept = |letter: &char| letter.is_alphanumeric() || "-_ ".contains(*letter);
+    heading
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter(kept)
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
+}
+
+#[test]
+fn every_anchor_is_a_heading() {
+    for file in pages() {
+        let text = fs::read_to_string(repository().join(&file)).unwrap();
+        let folder = repository().join(&file).parent().unwrap().to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let Some((path, name)) = link.split_once('#').filter(|(path, _)| !path.starts_with("https://"))
+            else {
+                continue;
+            };
+            let page = if path.is_empty() { repository().join(&file) } else { folder.join(path) };
+            let page = fs::read_to_string(page).unwrap();
+            let mut headings = page.lines().filter(|line| line.starts_with('#'));
+            let is_there = headings.any(|line| anchor(line.trim_start_matches('#')) == name);
+            assert!(is_there, "{file}: {link} leads to no heading");
+        }
+    }
+}
+
+#[test]
+fn the_index_names_every_page() {
+    let index = fs::read_to_string(repository().join("docs/README.md")).unwrap();
+    for page in
+        pages().iter().filter_map(|page| page.strip_prefix("docs/")).filter(|page| *page != "README.md")
+    {
+        assert!(index.contains(&format!("({page})")), "docs/README.md does not name {page}");
+    }
+}
+
 #[test]
 fn the_table_of_events_is_true() {
     let text = fs::read_to_string(repository().join("docs/dialects.md")).unwrap();

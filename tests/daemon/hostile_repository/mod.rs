@@ -252,7 +252,7 @@ fn its_hooks_run_in_the_sandbox_of_the_settings() {
 }
 
 #[test]
-fn it_configures_nothing_through_the_doors_for_events() {
+fn it_configures_nothing_through_what_takes_events() {
     let clone = Clone::new();
     let daemon = DaemonSetup::new()
         .file("srv/file", "")

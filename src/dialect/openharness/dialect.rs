@@ -9,7 +9,7 @@ use super::{
         event_reader::{self, EventVocabulary, NameTable},
         patch_merge, response as shared,
     },
-    envelope, reply, response, response_format,
+    envelope, reply, response,
 };
 use crate::model::{
     Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
@@ -90,7 +90,7 @@ impl Dialect for OpenHarness {
     }
 
     fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat {
-        response_format::of(hook, kind)
+        response::model_format(hook, kind)
     }
 
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {

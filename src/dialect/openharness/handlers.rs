@@ -5,11 +5,13 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
-    lookup::{ReferenceLookup, ResolvedPath, check_program, check_scripts},
+    lookup::{
+        HookRules, ReferenceLookup, ResolvedPath, UnsafeVariables, allow_handler_keys, bounded_entries,
+        check_program, check_scripts,
+    },
     mode,
     models::{RawAgentHandler, RawPromptHandler},
     requests::{self, RawHttpHandler},
-    rules::{HookRules, UnsafeVariables, allow_handler_keys, bounded_entries},
     sandbox, variables,
 };
 use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};

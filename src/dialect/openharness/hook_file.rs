@@ -6,9 +6,8 @@ use super::{
     super::{Document, Mistake, suggest::listed},
     OpenHarness, dialect,
     handlers::PreparedHandler,
-    lookup::ReferenceLookup,
+    lookup::{HookRules, ReferenceLookup},
     raw::{RawHook, Spanned},
-    rules::HookRules,
     variables,
 };
 use crate::model::{

@@ -5,8 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
     agent_file,
-    lookup::ReferenceLookup,
-    rules::allow_handler_keys,
+    lookup::{ReferenceLookup, allow_handler_keys},
 };
 use crate::model::{Agent, AgentHandler, Diagnostic, PromptHandler};
 

@@ -8,7 +8,7 @@ use super::{
     },
     dialect,
     handlers::{self, RawHandler},
-    rules::HOOK_KEYS,
+    lookup::HOOK_KEYS,
 };
 use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
 

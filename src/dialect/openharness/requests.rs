@@ -2,8 +2,7 @@
 
 use super::{
     super::{Mapping, Value, suggest::shorten},
-    lookup::ReferenceLookup,
-    rules::{HookRules, UnixSockets, allow_handler_keys, bounded_entries},
+    lookup::{HookRules, ReferenceLookup, UnixSockets, allow_handler_keys, bounded_entries},
     variables,
 };
 use crate::model::{Address, HttpHandler, HttpMethod, SecretText};

@@ -12,10 +12,9 @@ use super::{
         },
         suggest::{did_you_mean, shorten},
     },
-    context::{FileContext, warn_misspelt_keys},
+    context::{FileContext, TextPart, text_parts, warn_misspelt_keys},
     format::{HookIdentity, Shell, StartDirectory},
     plugins::{PLUGIN_OPTION, PLUGIN_VARIABLES, PluginFormat},
-    variables::{TextPart, text_parts},
 };
 use crate::model::{
     Address, Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, CommandMode, Handler, HandlerKind,

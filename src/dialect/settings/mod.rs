@@ -13,10 +13,9 @@ mod plugins;
 mod shared;
 mod shell_line;
 mod tool_rule;
-mod variables;
 
 pub use context::SettingsHook;
-pub(super) use context::warn_misspelt_keys;
+pub(super) use context::{TextPart, text_parts, warn_misspelt_keys};
 pub use disable::KeyPosition;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use file::disabling_phrase;
@@ -38,4 +37,3 @@ pub(crate) use plugins::{
     read_marketplaces, read_registry,
 };
 pub use shared::SharedSettings;
-pub(super) use variables::{TextPart, text_parts};

@@ -1,26 +1,37 @@
-//! Gemini CLI's events, fields and settings files.
+//! The dialect of Gemini CLI, which combines the outputs of all hooks into one: its events, fields and settings files.
+
+mod combine;
+mod output;
+mod payload;
+mod reply;
+mod response;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde::Deserialize;
 
-use super::{combine::combine, payload::translate, reply::read, response::write};
-use crate::{
-    dialect::{
-        event_table::{
-            EventRow,
-            MatchSource::{Fact, Unmatched},
-            rows,
-        },
-        native::{EnvelopeField, NativeDialect, Spelling},
-        settings::{
-            BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity,
-            MatcherSyntax, PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
-            StartDirectory, TimeUnit, exact_or_regex, plugin_json,
-        },
+use combine::combine;
+pub(super) use combine::next_prompt;
+pub(super) use output::{GeminiDecision, GeminiOutput};
+pub(super) use payload::translate;
+pub(super) use reply::object_in;
+use reply::read;
+use response::write;
+
+use super::{
+    event_table::{
+        EventRow,
+        MatchSource::{Fact, Unmatched},
+        rows,
     },
-    model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Verdict, Workspace},
+    native::{EnvelopeField, NativeDialect, Spelling},
+    settings::{
+        BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity, MatcherSyntax,
+        PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
+        TimeUnit, exact_or_regex, plugin_json,
+    },
 };
+use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Verdict, Workspace};
 
 /// Its 11 events; the columns are those of Claude Code's table. Plain text never depends on the event.
 const ROWS: &[EventRow] = rows! {
@@ -68,7 +79,7 @@ const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
 const SEARCHED: &[EventKind] = &[EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
 
 /// The dialect of Gemini CLI.
-pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
+pub(super) static GEMINI: NativeDialect = NativeDialect {
     name: DialectName::Gemini,
     rows: ROWS,
     fields: FIELDS,

@@ -94,8 +94,8 @@ macro_rules! texts {
 }
 
 texts! {
-    /// The name of a hook.
-    HookName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" });
+    /// The name of a hook, which may have variables of the environment in it.
+    HookName = json_schema!({ "type": "string", "pattern": r"^([A-Za-z0-9._-]|\$\{env\.[A-Za-z_][A-Za-z0-9_]*\}){1,64}$" });
     /// The name of an agent, which is that of its file.
     AgentName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" });
     /// Text that is not blank.
@@ -108,10 +108,10 @@ texts! {
     Pattern = json_schema!({ "type": "string", "minLength": 1, "maxLength": 16384, "not": { "const": "*" } });
     /// A path inside the workspace.
     InsidePath = json_schema!({ "type": "string", "not": { "pattern": r"^(/|\.\./|\.\.$)" } });
-    /// An address that hooks may call, without user and password.
+    /// An address that hooks may call, without user and password. It may have variables of the environment in it.
     HookAddress = json_schema!({
         "type": "string",
-        "pattern": r"^([Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?|unix:/([^\s\x00-\x1f\\$:]*[^\s\x00-\x1f\\$:/]):/[^\s\x00-\x1f\\$]*)$",
+        "pattern": r"^([Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\\@$/?#]|\$\{env\.[A-Za-z_][A-Za-z0-9_]*\})+([/?#]([^\s\x00-\x1f\\$]|\$\{env\.[A-Za-z_][A-Za-z0-9_]*\})*)?|\$\{env\.[A-Za-z_][A-Za-z0-9_]*\}([^\s\x00-\x1f\\@$]|\$\{env\.[A-Za-z_][A-Za-z0-9_]*\})*|unix:/([^\s\x00-\x1f\\$:]*[^\s\x00-\x1f\\$:/]):/[^\s\x00-\x1f\\$]*)$",
     });
     /// The value of a header, on one line.
     HeaderValue = json_schema!({ "type": "string", "pattern": r"^[^\x00-\x08\x0a-\x1f\x7f]*$" });

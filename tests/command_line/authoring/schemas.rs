@@ -150,6 +150,29 @@ fn the_example_hooks_and_agents_validate() {
     }
 }
 
+#[test]
+fn variables_of_the_environment_validate_where_they_are_replaced() {
+    let hook = |name: &str, url: &str| json!({ "name": name, "events": ["before_tool_dispatch"], "handler": { "type": "http", "url": url } });
+    let good = [
+        hook("a-${env.USER}", "http://${env.HOST}:8080/x?y=${env.KEY}"),
+        hook("${env.NAME}", "${env.ADDRESS}"),
+        hook("a", "${env.ADDRESS}/hook"),
+    ];
+    for hook in good {
+        assert_eq!(objections("hook-file", &hook), Vec::<String>::new(), "{hook}");
+    }
+    let bad = [
+        hook("a-${secrets.KEY}", "http://h/x"),
+        hook("a", "http://h/${secrets.KEY}"),
+        hook("a ${env.USER}", "http://h/x"),
+        hook("a", "ftp://${env.HOST}"),
+        hook("a", "${env.ADDRESS} x"),
+    ];
+    for hook in bad {
+        assert_eq!(objections("hook-file", &hook).len(), 1, "{hook}");
+    }
+}
+
 /// The keys of an agent's file.
 fn keys_of(text: &str) -> Option<Value> {
     let text = text.replace("\r\n", "\n");
@@ -179,6 +202,8 @@ const UNSEEN: [(&str, &[&str]); 11] = [
     (
         "it is about the settings, the environment or the secrets of a machine",
         &[
+            "environment-everywhere",
+            "environment-secret",
             "environment-references",
             "environment-refused",
             "five-mistakes/hooks/e-slow.yaml",

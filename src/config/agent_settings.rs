@@ -9,6 +9,7 @@ use super::{
     Settings,
     account::home_directory,
     files::{self, DefinitionFiles, FileBytes},
+    front_matter::note_front_matter,
     last_good_store::{GoodFiles, NO_GOOD_FILES},
     own_settings::SwitchExceptions,
     plugins::{PluginHookFile, PluginSearch},
@@ -17,8 +18,8 @@ use super::{
 };
 use crate::{
     dialect::{
-        HookRules, NativeDialect, PluginFormat, ReferenceLookup, SettingsFile, SettingsLocation,
-        has_hooks_in_front_matter, natives, read_plugin_hooks, read_settings, unread_hooks,
+        HookRules, NativeDialect, ReferenceLookup, SettingsFile, SettingsLocation, natives,
+        read_plugin_hooks, read_settings, unread_hooks,
     },
     model::{Diagnostic, Dialect, DialectName, Hook, Severity},
     root_dir::LastLink,
@@ -26,9 +27,6 @@ use crate::{
 
 /// Where the hooks that an administrator installed are, unless the settings say otherwise.
 const SYSTEM_DIRECTORY: &str = "/etc";
-
-/// The most texts of a directory whose front matter is looked at.
-const MOST_TEXTS: usize = 256;
 
 /// Looks up environment variables.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -287,7 +285,6 @@ pub(super) fn collect(
         }
     }
     collected.diagnostics.extend(note_unread_files(native, reading));
-    collected.diagnostics.extend(note_front_matter(native, reading));
     let of_plugins = read_plugins(native, reading, &mut levels, &mut collected);
     levels.splice(0..0, of_plugins);
     let (hooks, diagnostics) = settings_levels::merge(levels, outer, native, rules, resolver, exceptions);
@@ -337,13 +334,19 @@ fn read_plugins(
     collected: &mut CollectedHooks,
 ) -> Vec<SettingsLevel> {
     let SettingsReading { directories, rules, resolver, .. } = *reading;
-    let Some(home) = &directories.home else { return Vec::new() };
+    let own = (reading.own_files == OwnFiles::Read).then_some(directories.workspace);
+    let home = directories.home.as_deref();
+    let Some(home) = home else {
+        collected.diagnostics.extend(note_front_matter(native, home, own, &BTreeSet::new()));
+        return Vec::new();
+    };
     let search = PluginSearch::new(home, directories.workspace.root(), directories.good);
     let found = search.run(native, levels);
     collected.files.extend(found.examined);
     collected.missing_files.extend(found.missing);
     collected.definitions.extend(found.definitions);
     collected.diagnostics.extend(found.diagnostics);
+    collected.diagnostics.extend(note_front_matter(native, Some(home), own, &found.directories));
     let level = |PluginHookFile { scope, file, source }| {
         let FileBytes { path, bytes } = file;
         let read = read_plugin_hooks(native, (&bytes, &path), scope, &source, rules, resolver);
@@ -352,48 +355,4 @@ fn read_plugins(
         SettingsLevel { scope, file: path, found: hooks }
     };
     found.hook_files.into_iter().map(level).collect()
-}
-
-/// Notes about hooks in the front matter of agents, commands and skills. They are the agent's, which alone knows when such a
-/// text is active.
-fn note_front_matter(native: &NativeDialect, reading: &SettingsReading<'_>) -> Vec<Diagnostic> {
-    let PluginFormat::Plugins(files) = native.plugins() else { return Vec::new() };
-    let SettingsReading { directories, own_files, .. } = *reading;
-    let root = (own_files == OwnFiles::Read).then(|| directories.workspace.root());
-    let bases: BTreeSet<&Path> = directories.home.as_deref().into_iter().chain(root).collect();
-    let texts = bases.into_iter().flat_map(|base| {
-        files.texts.iter().flat_map(move |(directory, file)| texts_in(&base.join(directory), *file))
-    });
-    let has_hooks = |path: &PathBuf| {
-        let is_own = path.starts_with(directories.workspace.root());
-        let text = if is_own {
-            directories.workspace.read(path.clone(), LastLink::Followed)
-        } else {
-            files::read_anywhere(path.clone())
-        };
-        text.is_ok_and(|text| has_hooks_in_front_matter(&text.bytes))
-    };
-    let note = |path: PathBuf| {
-        let above = path.parent().and_then(Path::file_name).unwrap_or_default();
-        let name = Path::new(above).join(path.file_name().unwrap_or_default());
-        let name = name.display();
-        let message = format!(
-            "the hooks in the front matter of {name} do not run: only the agent knows when it is active"
-        );
-        let help = "the agent runs them itself; hooks for the whole time belong in its settings";
-        Diagnostic::of_file(Severity::Info, "front-matter", &path, message).help(help)
-    };
-    texts.filter(has_hooks).map(note).collect()
-}
-
-/// The texts in a directory, in order: its files, or this file of each directory in it.
-fn texts_in(directory: &Path, file: Option<&str>) -> Vec<PathBuf> {
-    let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let text = |path: PathBuf| match file {
-        Some(file) => Some(path.join(file)).filter(|text| text.is_file()),
-        None => Some(path).filter(|text| text.extension().is_some_and(|end| end == "md")),
-    };
-    let mut texts: Vec<PathBuf> = entries.filter_map(text).take(MOST_TEXTS).collect();
-    texts.sort();
-    texts
 }

@@ -16,6 +16,7 @@ mod content;
 mod digests;
 mod discover;
 mod files;
+mod front_matter;
 mod guards;
 mod hook_checks;
 mod last_good;

@@ -46,6 +46,8 @@ pub(super) struct FoundPlugins {
     pub(super) missing: Vec<PathBuf>,
     pub(super) definitions: DefinitionFiles,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// The directories of the plugins that are enabled.
+    pub(super) directories: BTreeSet<PathBuf>,
 }
 
 /// A plugin that a settings file enables.
@@ -169,6 +171,7 @@ impl<'a> PluginSearch<'a> {
         source: &PluginSource,
     ) -> Result<(), String> {
         let root = open(given)?;
+        self.found.directories.insert(root.path().to_owned());
         let manifest = self.read(&root, Path::new(files.manifest), Absence::Usual);
         let named = manifest.as_ref().map(|manifest| dialect::read_manifest(&manifest.bytes)).transpose();
         let named = named.unwrap_or_else(|why| {

@@ -361,7 +361,9 @@ async fn hooks_in_front_matter_are_found_and_not_run() {
     let with = "---\nname: x\nhooks:\n  PreToolUse: []\n---\ntext\n";
     let texts = [
         ("home/.claude/agents/a.md", with),
+        ("workspace/.claude/agents/team/b.md", with),
         ("workspace/.claude/skills/s/SKILL.md", with),
+        ("workspace/.claude/skills/s/other.md", with),
         ("workspace/.claude/commands/c.md", "---\nname: x\n---\nhooks:\n"),
         ("workspace/.claude/commands/d.md", "hooks:\n"),
     ];
@@ -373,6 +375,24 @@ async fn hooks_in_front_matter_are_found_and_not_run() {
     let loaded =
         load_workspace(&plugin.workspace.path("workspace"), None, &plugin.workspace.settings(), &|_| None);
     let found: Vec<_> = loaded.diagnostics.iter().map(|found| (found.severity, found.file.clone())).collect();
-    let expected = [texts[0].0, texts[1].0].map(|path| (Severity::Info, plugin.workspace.path(path)));
+    let expected = [0, 1, 2].map(|text| (Severity::Info, plugin.workspace.path(texts[text].0)));
     assert_eq!(found, expected, "{:?}", loaded.diagnostics);
+    let reasons = ["for the events of that agent", "from its first use to the end of the session"];
+    for (diagnostic, reason) in loaded.diagnostics.iter().zip([reasons[0], reasons[0], reasons[1]]) {
+        assert!(diagnostic.message.contains(reason), "{diagnostic:?}");
+    }
+}
+
+#[test]
+fn hooks_in_front_matter_of_a_plugin_are_found_and_not_run() {
+    let agent = format!("{CACHE}/agents/reviewer.md");
+    let plugin = Plugin::installed();
+    let path = plugin.workspace.path(&agent);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "---\nname: reviewer\nhooks:\n  PreToolUse: []\n---\nReview.\n").unwrap();
+    assert_eq!(plugin.load().1, Vec::<String>::new(), "nobody enables it");
+    let (hooks, messages) = plugin.enabled(USER, true).load();
+    assert_eq!(hooks, [RUNS]);
+    let [message] = messages.as_slice() else { panic!("{messages:?}") };
+    assert!(message.contains(&agent) && message.contains("for the events of that agent"), "{message}");
 }

@@ -32,8 +32,8 @@ pub(super) use matcher::{
 };
 pub(super) use plugins::{EXTENSIONS, PLUGINS, parse as plugin_json};
 pub(crate) use plugins::{
-    ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,
-    has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog, read_extension, read_manifest,
-    read_marketplaces, read_registry,
+    ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, TextKind,
+    extension_source, has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog,
+    read_extension, read_manifest, read_marketplaces, read_registry,
 };
 pub use shared::SharedSettings;

@@ -66,8 +66,31 @@ pub(crate) struct PluginFiles {
     /// The manifest in the directory of a plugin, and the file with its hooks.
     pub(crate) manifest: &'static str,
     pub(crate) hooks: &'static str,
-    /// The directories of texts that may have hooks in their front matter, and the file of each text, if it has a directory.
-    pub(crate) texts: &'static [(&'static str, Option<&'static str>)],
+    /// The directory with texts that may have hooks in their front matter, below the home directory and in a project.
+    pub(crate) texts_directory: &'static str,
+    /// The directories of such texts in that and in plugins.
+    pub(crate) texts: &'static [(&'static str, TextKind)],
+}
+
+/// What a text is, which may have hooks in its front matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    /// An agent.
+    Agent,
+    /// A command.
+    Command,
+    /// A skill, in a directory of its own.
+    Skill,
+}
+
+impl TextKind {
+    /// Whether a file may be such a text, by its name.
+    pub(crate) fn takes(self, file: &Path) -> bool {
+        match self {
+            Self::Agent | Self::Command => file.extension().is_some_and(|end| end == "md"),
+            Self::Skill => file.file_name().is_some_and(|name| name == "SKILL.md"),
+        }
+    }
 }
 
 /// Where the extensions of Gemini CLI are.
@@ -92,7 +115,8 @@ pub(in crate::dialect) static PLUGINS: PluginFiles = PluginFiles {
     catalog: ".claude-plugin/marketplace.json",
     manifest: ".claude-plugin/plugin.json",
     hooks: "hooks/hooks.json",
-    texts: &[(".claude/agents", None), (".claude/commands", None), (".claude/skills", Some("SKILL.md"))],
+    texts_directory: ".claude",
+    texts: &[("agents", TextKind::Agent), ("commands", TextKind::Command), ("skills", TextKind::Skill)],
 };
 
 /// The extensions of Gemini CLI.

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(super) use reply::WORKTREE_PATH;
 use reply::read;
 use response::write;
-pub(super) use response::{Object, made_path};
+pub(super) use response::{Object, for_vscode, made_path};
 use serde_json::json;
 
 use crate::{
@@ -192,7 +192,7 @@ pub(super) static CLAUDE: NativeDialect = NativeDialect {
     },
     response_format: judgement_format,
     read_reply: |_, row, hook, raw| read(row, hook, raw),
-    write_response: |_, row, outcome| write(row, outcome),
+    write_response: write,
     apply_patch: replace,
     translate: |_, _, _| None,
     combine: |_, _, _, reply| reply,

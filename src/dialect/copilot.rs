@@ -257,7 +257,7 @@ const BASE: NativeDialect = NativeDialect {
     environment,
     response_format: |_| ResponseFormat::default(),
     read_reply: |native, row, _, raw| reply::read(!native.spelling.renames(), row, raw),
-    write_response: |_, row, outcome| response::write(row, outcome),
+    write_response: response::write,
     apply_patch: replace,
     translate: |_, target, value| (target == Target::ToolOutput).then(|| response::result(value)).flatten(),
     combine: |_, _, earlier, mut reply| {

@@ -42,7 +42,7 @@ fn arrives(dialect: &dyn Dialect, event: &Event, target: Target, value: &Json) -
 }
 
 /// The outcome as a block, because a patch would be lost.
-fn blocked_for(target: Target, outcome: &Outcome) -> Outcome {
+pub(super) fn blocked_for(target: Target, outcome: &Outcome) -> Outcome {
     let reason = match outcome.reason.as_deref() {
         Some(reason) => format!("{}; {reason}", lost_change(target)),
         None => lost_change(target),

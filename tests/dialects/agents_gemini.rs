@@ -41,6 +41,24 @@ fn event(name: &str) -> Value {
 }
 
 #[test]
+fn the_directory_of_the_project_is_one_word_of_a_command() {
+    let above = tempfile::tempdir().unwrap();
+    let project = above.path().join("my $HOME shop");
+    std::fs::create_dir_all(project.join(".gemini")).unwrap();
+    std::fs::write(project.join("guard.sh"), "echo \"held by $1\" >&2; exit 2\n").unwrap();
+    let hooks = ["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"].map(
+        |name| json!({ "type": "command", "name": name, "command": format!("sh ${name}/guard.sh {name}") }),
+    );
+    let settings = json!({ "hooks": { "BeforeTool": [{ "hooks": hooks }] } }).to_string();
+    std::fs::write(project.join(".gemini/settings.json"), settings).unwrap();
+    let fire = ["fire", "--event", "-", "--dialect", "gemini", "--native"];
+    let (code, out, err) = run(&project, &fire, &event("BeforeTool").to_string());
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    let reason = "held by GEMINI_PROJECT_DIR\nheld by CLAUDE_PROJECT_DIR";
+    assert_eq!((code, &answer["reason"], err.as_str()), (0, &json!(reason), ""));
+}
+
+#[test]
 fn a_settings_file_marks_a_workspace_and_answers_are_in_the_hosts_dialect() {
     let project = tempfile::tempdir().unwrap();
     let deep = project.path().join("a/b");

@@ -11,7 +11,7 @@ use crate::{
         event_table::{BlockEffect, ContextSupport, EventRow, PlainText},
         response::{self, BLOCK, native_field},
     },
-    model::{EventKind, HostResponse, Json, Outcome, Target, Verdict},
+    model::{Event, EventKind, HostResponse, Json, Outcome, Target, Verdict},
 };
 
 /// Printed if an answer has no JSON form.
@@ -89,9 +89,43 @@ impl Serialize for Object<'_> {
     }
 }
 
+/// The agents that run the hooks in the files of Claude Code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HostAgent {
+    ClaudeCode,
+    /// The local agent of VS Code. It says when an event was, which Claude Code does not.
+    VsCode,
+}
+
+impl HostAgent {
+    fn of(event: &Event) -> Self {
+        let has = |wanted: &str| event.extra.iter().any(|(name, _)| **name == *wanted);
+        if has("timestamp") && !has("permission_mode") { Self::VsCode } else { Self::ClaudeCode }
+    }
+}
+
 /// Writes the answer to an event of this row.
-pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
-    let Some(row) = row else { return response::unreadable_event(outcome) };
+pub(super) fn write(event: &Event, row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
+    match (row, HostAgent::of(event)) {
+        (None, _) => response::unreadable_event(outcome),
+        (Some(row), HostAgent::VsCode) => for_vscode(row, outcome),
+        (Some(row), HostAgent::ClaudeCode) => written(HostAgent::ClaudeCode, row, outcome),
+    }
+}
+
+/// Writes the answer for VS Code. It discards a changed input that does not fit the schema of a tool, and runs the tool with
+/// the original: so a change is a denial.
+pub(in crate::dialect) fn for_vscode(row: &EventRow, outcome: &Outcome) -> HostResponse {
+    let is_lost = row.kind == EventKind::BeforeToolDispatch
+        && outcome.verdict < Verdict::Block
+        && outcome.patched.get(Target::ToolInput).is_some();
+    if is_lost {
+        return written(HostAgent::VsCode, row, &response::blocked_for(Target::ToolInput, outcome));
+    }
+    written(HostAgent::VsCode, row, outcome)
+}
+
+fn written(agent: HostAgent, row: &EventRow, outcome: &Outcome) -> HostResponse {
     if row.plain_text == PlainText::Path {
         return made_path(row, outcome);
     }
@@ -108,12 +142,12 @@ pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
     match row.kind {
         EventKind::BeforeToolDispatch => output.permission(outcome),
         EventKind::PermissionRequested => output.permission_request(outcome),
-        _ => output.refuse(row, outcome),
+        _ => output.refuse(agent, row, outcome),
     }
-    if row.kind == EventKind::AfterToolDispatch {
+    if row.kind == EventKind::AfterToolDispatch && agent == HostAgent::ClaudeCode {
         output.hook_specific_output.json("updatedToolOutput", outcome.patched.get(Target::ToolOutput));
     }
-    output.unexpressed(row, outcome);
+    output.unexpressed(agent, row, outcome);
     output.context(row, outcome);
     // What is printed there reaches the model.
     if let Some(failures) = response::failures(outcome).filter(|_| row.context != ContextSupport::Printed) {
@@ -224,7 +258,8 @@ impl<'a> Printed<'a> {
         self.hook_specific_output.object("decision", decision);
     }
 
-    fn refuse(&mut self, row: &EventRow, outcome: &'a Outcome) {
+    fn refuse(&mut self, agent: HostAgent, row: &EventRow, outcome: &'a Outcome) {
+        use EventKind::{AgentStopping, SubagentStopping};
         let Some(reason) = response::refusal(outcome) else { return };
         match row.block {
             BlockEffect::Nothing => return self.halt(reason),
@@ -234,12 +269,18 @@ impl<'a> Printed<'a> {
             | BlockEffect::Tells
             | BlockEffect::Denies => {}
         }
+        if agent == HostAgent::VsCode && matches!(row.kind, AgentStopping | SubagentStopping) {
+            // It reads a block of a stop in this place alone.
+            self.hook_specific_output.text("decision", "block");
+            self.hook_specific_output.text("reason", reason.clone());
+        }
         (self.decision, self.reason) = (Some("block"), Some(reason));
     }
 
     /// Patches that the host cannot receive. A prompt that went on unchanged might contain what a hook removed.
-    fn unexpressed(&mut self, row: &EventRow, outcome: &Outcome) {
+    fn unexpressed(&mut self, agent: HostAgent, row: &EventRow, outcome: &Outcome) {
         let supported = match row.kind {
+            _ if agent == HostAgent::VsCode => None,
             EventKind::BeforeToolDispatch | EventKind::PermissionRequested => Some(Target::ToolInput),
             EventKind::AfterToolDispatch => Some(Target::ToolOutput),
             _ => None,

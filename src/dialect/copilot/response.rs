@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::reply::NO_REASON;
 use crate::{
     dialect::{
+        claude::for_vscode,
         event_table::{ContextSupport, EventRow},
         response,
     },
@@ -79,9 +80,19 @@ struct Printed<'a> {
     additional_context: Option<String>,
 }
 
+/// Whether the host is the local agent of VS Code, which runs the hooks of these files, too. It reads the words of Claude
+/// Code alone, and has fields that Copilot CLI does not have on the same event.
+fn is_vscode(event: &Event) -> bool {
+    let has = |wanted: &str| event.extra.iter().any(|(name, _)| **name == *wanted);
+    has("tool_use_id") || (has("transcript_path") && !has("stop_reason"))
+}
+
 /// Writes the answer to an event of this row. The person at the agent reads standard error.
-pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
+pub(super) fn write(event: &Event, row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
     let Some(row) = row else { return response::unreadable_event(outcome) };
+    if is_vscode(event) {
+        return for_vscode(row, outcome);
+    }
     let mut output = Printed::default();
     let mut messages = vec![response::user_message(outcome), response::failures(outcome)];
     let mut context = response::model_context(outcome).filter(|text| !text.trim().is_empty());

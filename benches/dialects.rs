@@ -57,6 +57,10 @@ const EVENTS: &[(DialectName, &str)] = &[
         DialectName::Cursor,
         r#"{"conversation_id":"89abaca8-e310-4353-8a5f-e0097a215677","generation_id":"5f4f7b6a-2ad1-4ab2-b4e2-aa0c1d35ea87","model":"auto","tool_name":"Write","tool_input":INPUT,"tool_use_id":"toolu_01A8","session_id":"89abaca8-e310-4353-8a5f-e0097a215677","hook_event_name":"preToolUse","cursor_version":"3.0.0","workspace_roots":["/srv/shop"],"user_email":null,"transcript_path":null}"#,
     ),
+    (
+        DialectName::Droid,
+        r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.factory/sessions/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","permission_mode":"auto-low","hook_event_name":"PreToolUse","tool_name":"Create","tool_input":INPUT}"#,
+    ),
 ];
 
 const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;
@@ -116,7 +120,13 @@ fn receives_changes(dialect: DialectName) -> bool {
 fn outcome(dialect: DialectName, changed: &str) -> Outcome {
     let hook = HookName::new("paths").expect("a name");
     let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
-    let denies = [DialectName::Codex, DialectName::OpenHarness, DialectName::Clawd, DialectName::Cursor];
+    let denies = [
+        DialectName::Codex,
+        DialectName::OpenHarness,
+        DialectName::Clawd,
+        DialectName::Cursor,
+        DialectName::Droid,
+    ];
     let asks = !denies.contains(&dialect);
     outcome.verdict = if asks { Verdict::Ask } else { Verdict::Proceed };
     outcome.reason = Some("this file was moved".into());

@@ -4,7 +4,7 @@
 use super::response;
 use super::{
     Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, codex::CODEX,
-    copilot::COPILOT, cursor::CURSOR, gemini::GEMINI, qwen::QWEN,
+    copilot::COPILOT, cursor::CURSOR, droid::DROID, gemini::GEMINI, qwen::QWEN,
 };
 use crate::model::{
     Dialect, DialectName, Event, EventKind, HostResponse, Outcome, PartialEvent, RunId, SessionId,
@@ -28,6 +28,7 @@ pub(super) fn implementation(name: DialectName) -> DialectImpl {
         DialectName::Qwen => DialectImpl::Native(&QWEN),
         DialectName::Copilot => DialectImpl::Native(&COPILOT),
         DialectName::Cursor => DialectImpl::Native(&CURSOR),
+        DialectName::Droid => DialectImpl::Native(&DROID),
     }
 }
 

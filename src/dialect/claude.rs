@@ -156,6 +156,7 @@ pub(super) static CLAUDE: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::Nothing,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,

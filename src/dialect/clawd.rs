@@ -133,6 +133,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::Nothing,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::Parts,

@@ -102,6 +102,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::CommentsAndCommas,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::PatternOrText,

@@ -88,6 +88,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".codex/config.toml"),
             },
         ],
+        bare_file: None,
         beside_json: BesideJson::Nothing,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::ListOrPattern,

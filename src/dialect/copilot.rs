@@ -198,6 +198,7 @@ const BASE: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::Whole,

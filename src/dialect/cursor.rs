@@ -112,6 +112,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
             SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".cursor/hooks.json") },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Prompt],
         matcher_syntax: MatcherSyntax::PatternOrText,

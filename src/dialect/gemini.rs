@@ -103,6 +103,7 @@ pub(super) static GEMINI: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,

@@ -13,6 +13,7 @@ mod convert;
 mod copilot;
 mod cursor;
 mod document;
+mod droid;
 mod event_reader;
 mod event_table;
 mod gemini;

@@ -90,6 +90,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        bare_file: None,
         beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::PatternOrText,

@@ -238,6 +238,8 @@ dialects! {
     Copilot "copilot" "as GitHub Copilot CLI sends them";
     /// Cursor.
     Cursor "cursor" "as Cursor sends them";
+    /// Droid, the agent of Factory.
+    Droid "droid" "as Droid sends them";
 }
 
 impl Serialize for DialectName {

@@ -195,6 +195,11 @@ async fn every_case_of_cursor_holds() {
 }
 
 #[tokio::test]
+async fn every_case_of_droid_holds() {
+    hold(DialectName::Droid, 60).await;
+}
+
+#[tokio::test]
 async fn bad_settings_cost_the_entry_they_are_in() {
     let mut comparison = Comparison::default();
     for file in case_files::<BadSettingsCase>("bad-settings") {

@@ -301,6 +301,22 @@ fn defaults_for_all_hooks_of_a_file_are_converted() {
 }
 
 #[test]
+fn a_file_with_the_events_at_the_top_is_converted() {
+    let entry = r#""PreToolUse":[{"matcher":"Execute","commandRegex":"^git","hooks":[{"type":"command","command":"true"}]}]"#;
+    let file = |text: String| HookConfigFile { path: ".factory/hooks.json".into(), bytes: text.into() };
+    let conversion = to(&[file(format!("{{{entry}}}"))], DialectName::Droid, DialectName::OpenHarness);
+    assert!(conversion.files[0].text.contains("Execute"), "{}", conversion.files[0].text);
+    assert!(
+        conversion.remarks.iter().any(|r| r.message.contains("`commandRegex`")),
+        "{:?}",
+        conversion.remarks
+    );
+    let off = file(format!(r#"{{"hooksDisabled":true,"showHookOutput":false,{entry}}}"#));
+    let conversion = to(&[off], DialectName::Droid, DialectName::OpenHarness);
+    assert_eq!((conversion.hooks, conversion.remarks.len()), (0, 1), "{conversion:?}");
+}
+
+#[test]
 fn settings_that_are_no_hooks_are_reported_and_harmless() {
     for (dialect, text) in [
         (DialectName::OpenHarness, "name: ["),

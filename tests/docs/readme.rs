@@ -334,6 +334,7 @@ fn the_table_of_events_is_true() {
         DialectName::Qwen,
         DialectName::Copilot,
         DialectName::Cursor,
+        DialectName::Droid,
     ];
     let known = |dialect, event: &str| {
         dialect::named(dialect).kind_of(format!(r#"{{"hook_event_name":"{event}"}}"#).as_bytes())
@@ -353,7 +354,7 @@ fn the_table_of_events_is_true() {
     }
     assert_eq!(
         events,
-        10 + 14 + 11 + 11 + 11 + 14 + 13 + 9,
+        10 + 14 + 11 + 11 + 11 + 14 + 13 + 9 + 9,
         "of the 31 of Claude Code, 17 have no kind, 14 of the 28 of CodeBuddy, 3 of the 14 of Codex, and 12 of the 21 of Cursor"
     );
 }

@@ -352,7 +352,7 @@ fn entry_of(hook: &Hook, settings: &Value) -> Option<String> {
     let number: usize = parts.next()?.parse().ok()?;
     let entry: usize = parts.next()?.parse().ok()?;
     let event = parts.next()?;
-    let entry = settings.get("hooks")?.get(event)?.get(entry.checked_sub(1)?)?;
+    let entry = settings.get("hooks").unwrap_or(settings).get(event)?.get(entry.checked_sub(1)?)?;
     let own = entry.get("hooks")?.get(number.checked_sub(1)?)?.clone();
     let mut entry = entry.as_object()?.clone();
     entry.insert("hooks".to_owned(), Value::Array(vec![own]));

@@ -33,11 +33,11 @@ impl FileDefaults {
     pub(super) fn read(
         native: &NativeDialect,
         file: &Value,
+        hooks: &Value,
         place: &str,
         losses: &mut ConversionLosses,
     ) -> Self {
         let mut common = Self::default();
-        let hooks = &file["hooks"];
         for word in native.settings.shared {
             let value = &hooks[word.key];
             match word.setting {
@@ -55,6 +55,7 @@ impl FileDefaults {
         }
         match native.settings.disable {
             DisableSyntax::All(key) | DisableSyntax::Own(key) => common.all_off |= file[key] == true,
+            DisableSyntax::BesideEvents(key) => common.all_off |= hooks[key] == true,
             DisableSyntax::Never => {}
             DisableSyntax::AllOrSome(section) => {
                 for place in [hooks, &file[section]] {
@@ -69,7 +70,9 @@ impl FileDefaults {
 
     /// Whether a key among the events is not an event.
     pub(super) fn is_default_key(native: &NativeDialect, key: &str) -> bool {
-        SWITCHES.contains(&key) || native.settings.shared.iter().any(|word| word.key == key)
+        SWITCHES.contains(&key)
+            || native.settings.disable.stands_beside_events(key)
+            || native.settings.shared.iter().any(|word| word.key == key)
     }
 }
 

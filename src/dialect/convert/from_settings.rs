@@ -31,8 +31,9 @@ pub(super) fn read(
             losses.omitted(&place, "the file is not JSON; run `hookyard check`");
             continue;
         };
-        let common = FileDefaults::read(native, &value, &place, losses);
-        let events = value["hooks"].as_object().into_iter().flatten();
+        let hooks_of_file = if native.settings.is_bare(&file.path) { &value } else { &value["hooks"] };
+        let common = FileDefaults::read(native, &value, hooks_of_file, &place, losses);
+        let events = hooks_of_file.as_object().into_iter().flatten();
         for (name, entries) in events.filter(|(name, _)| !FileDefaults::is_default_key(native, name)) {
             let Some((_, row)) = native.configured(name) else {
                 losses.omitted(&format!("{place}: {name}"), "there is no such event");
@@ -88,6 +89,9 @@ fn entry(
                 for part in ["paths", "commands"].iter().filter(|part| entry["matcher"][**part].is_string()) {
                     let message = format!("`{part}` of its matcher: it runs whatever the tool works on");
                     losses.partial(&hook.name, message);
+                }
+                if entry["commandRegex"].is_string() {
+                    losses.partial(&hook.name, "`commandRegex`: it runs whatever the command is");
                 }
                 hooks.push(hook);
             }

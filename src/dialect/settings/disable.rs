@@ -12,6 +12,9 @@ const BESIDE: [&str; 3] = ["enabled", "disabled", "notifications"];
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(super) const NOT_ENABLED: &str = "`enabled` is false";
 
+/// A key beside the events of an agent whose switch is there too: whether it shows what hooks print.
+const SHOWN: &str = "showHookOutput";
+
 /// The position of a key or a value in its file, from 1; 0 if it is not in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyPosition {
@@ -48,7 +51,7 @@ impl DisableSyntax {
     /// The key with which a file disables all hooks.
     pub(in crate::dialect) fn word(self) -> &'static str {
         match self {
-            Self::All(flag) | Self::Own(flag) => flag,
+            Self::All(flag) | Self::BesideEvents(flag) | Self::Own(flag) => flag,
             Self::AllOrSome(_) => "enabled: false",
             Self::Never => "",
         }
@@ -71,8 +74,12 @@ impl DisableSyntax {
     }
 
     /// Whether a key beside the events is no event.
-    pub(super) fn stands_beside_events(self, key: &str) -> bool {
-        matches!(self, Self::AllOrSome(_)) && BESIDE.contains(&key)
+    pub(in crate::dialect) fn stands_beside_events(self, key: &str) -> bool {
+        match self {
+            Self::AllOrSome(_) => BESIDE.contains(&key),
+            Self::BesideEvents(flag) => key == flag || key == SHOWN,
+            Self::All(_) | Self::Own(_) | Self::Never => false,
+        }
     }
 
     /// The switches of a file.
@@ -83,6 +90,10 @@ impl DisableSyntax {
                     all: root.get(flag).and_then(|value| switch(&value)),
                     named: Vec::new(),
                 };
+            }
+            Self::BesideEvents(flag) => {
+                let value = hooks.and_then(|hooks| hooks.get(flag));
+                return DisableSwitches { all: value.and_then(|value| switch(&value)), named: Vec::new() };
             }
             Self::Own(_) | Self::Never => return DisableSwitches::default(),
             Self::AllOrSome(section) => root.get(section).and_then(|value| value.mapping()),

@@ -1,6 +1,6 @@
 //! One entry of an event in a settings file: a matcher and its hooks.
 
-use std::{os::unix::ffi::OsStrExt, sync::Arc};
+use std::{os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
@@ -12,6 +12,7 @@ use super::{
     context::{FileContext, SettingsHook, warn_misspelt_keys},
     format::{DuplicateHooks, EventFilter, SettingsFile},
     handler::{self, SettingsHandler},
+    matcher::command_pattern,
     tool_rule::ToolRule,
 };
 use crate::model::{
@@ -58,8 +59,18 @@ pub(super) fn read(
     items.iter().enumerate().filter_map(hook).collect()
 }
 
-/// The events and values that the entry selects; `None` if its matcher was refused.
+/// The events and values that the entry selects; `None` if one of its patterns was refused.
 fn wanted(context: &FileContext<'_>, row: &EventRow, entry: &Mapping<'_>) -> Option<EventFilter> {
+    let mut wanted = matched(context, row, entry)?;
+    let is_known = |value: &Value<'_>| context.native.settings.keys.entry.contains(&value.name());
+    if let Some(value) = entry.get("commandRegex").filter(is_known) {
+        wanted.condition = command_pattern(&value)?;
+    }
+    Some(wanted)
+}
+
+/// The values that the matcher of an entry selects.
+fn matched(context: &FileContext<'_>, row: &EventRow, entry: &Mapping<'_>) -> Option<EventFilter> {
     let Some(value) = entry.get("matcher") else { return Some(EventFilter::default()) };
     let wanted = (context.native.settings.matcher)(&value, row)?;
     if row.match_source == MatchSource::Unmatched && wanted.matcher.is_some() {
@@ -178,9 +189,17 @@ impl Parts<'_> {
         let file = match self.context.plugin {
             Some(plugin) => format!(".{}", plugin.label),
             None if self.context.file.ends_with("config.json") => ".config".to_owned(),
+            None if self.context.native.settings.is_bare(self.context.file) => self.bare_label(),
             None => self.file_label(),
         };
         HookName::new(format!("{dialect}.{scope}{file}.{}.{entry}.{hook}", self.row.name)).ok()
+    }
+
+    /// Which of two files with the events at the top it is in: some agents have a former place for theirs.
+    fn bare_label(&self) -> String {
+        let directory = self.context.file.parent().and_then(Path::file_name);
+        let is_former = self.context.file.file_stem() == directory;
+        if is_former { ".hooks.former".to_owned() } else { ".hooks".to_owned() }
     }
 
     /// Which of the files of a directory it is in; of long and unusual names, a part with a checksum.

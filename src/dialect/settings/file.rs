@@ -69,7 +69,11 @@ pub fn read_settings(
     let context = FileContext { native, file, scope, rules, resolver, plugin: None };
     let mut found = SettingsHooks::default();
     if let Some(root) = document.root() {
-        let hooks = root.get("hooks").and_then(|value| value.mapping());
+        let hooks = if native.settings.is_bare(file) {
+            Some(root.clone())
+        } else {
+            root.get("hooks").and_then(|value| value.mapping())
+        };
         let switches = native.settings.disable;
         let disabling = switches.read(&root, hooks.as_ref());
         found.all_disabled = disabling.all;

@@ -14,6 +14,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) files: &'static [SettingsFile],
     /// Files in which hooks may be that are not read: those that are TOML.
     pub(in crate::dialect) unread: &'static [SettingsFile],
+    /// The name of those of its files that have the events at the top, where others have them in `hooks`.
+    pub(in crate::dialect) bare_file: Option<&'static str>,
     /// What the agent allows in its files beside JSON.
     pub(in crate::dialect) beside_json: BesideJson,
     /// The kinds of handler its hooks may have.
@@ -44,6 +46,13 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) plugins: PluginFormat,
     /// The flag with which the administrator's file leaves out the hooks of all other files.
     pub(in crate::dialect) managed_only: Option<&'static str>,
+}
+
+impl SettingsFormat {
+    /// Whether a file has its events at the top.
+    pub(in crate::dialect) fn is_bare(&self, file: &Path) -> bool {
+        self.bare_file.is_some_and(|name| file.file_name() == Some(OsStr::new(name)))
+    }
 }
 
 /// What files may have beside JSON.
@@ -121,6 +130,8 @@ pub(in crate::dialect) enum DisableSyntax {
     /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both are
     /// beside the events, or in this section of the file.
     AllOrSome(&'static str),
+    /// All of them, with this flag beside the events.
+    BesideEvents(&'static str),
     /// Its own, with this flag.
     Own(&'static str),
     /// Not at all.

@@ -1,14 +1,17 @@
 //! Matchers of settings files.
 
+use std::sync::Arc;
+
 use super::{
     super::{
         document::Value,
+        event_reader::unquoted,
         event_table::{EventRow, MatchSource},
     },
     format::EventFilter,
     tool_rule::{current_name, renamed_tools},
 };
-use crate::model::{EventKind, Matcher, MatcherError};
+use crate::model::{Condition, Event, EventKind, Json, Matcher, MatcherError, Target};
 
 /// A matcher that is a name, a list of names, or else a pattern that may match anywhere.
 pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &EventRow) -> Option<EventFilter> {
@@ -155,6 +158,33 @@ fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<E
             refuse(value, &error);
             None
         }
+    }
+}
+
+/// A pattern for the command of a tool call, which may match anywhere. A call without a command does not fit.
+#[expect(clippy::option_option, reason = "no condition and one that was refused are different things")]
+pub(super) fn command_pattern(value: &Value<'_>) -> Option<Option<Arc<dyn Condition>>> {
+    let text = value.text()?;
+    if text.is_empty() {
+        return Some(None);
+    }
+    let found = wanted(value, Matcher::javascript(text))?;
+    Some(found.matcher.map(|pattern| Arc::new(CommandPattern(pattern)) as Arc<dyn Condition>))
+}
+
+/// What the command of a tool call must look like.
+#[derive(Debug)]
+struct CommandPattern(Matcher);
+
+impl Condition for CommandPattern {
+    fn holds(&self, event: &Event) -> bool {
+        let fields = event.targets.get(Target::ToolInput).and_then(Json::fields);
+        let command = fields.as_ref().and_then(|fields| unquoted(fields.get("command")?));
+        command.is_some_and(|command| self.0.accepts(&command))
+    }
+
+    fn text(&self) -> String {
+        format!("a command that fits `{}`", self.0.pattern())
     }
 }
 

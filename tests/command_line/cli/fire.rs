@@ -103,9 +103,18 @@ fn a_native_answer_to_what_cannot_be_read_is_no_opinion_and_a_note_where_no_guar
     let open = workspace(&[("audit", &hook("audit", "before_tool_dispatch", "touch ran; exit 2", ""))]);
     std::fs::write(open.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
     let read = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{}"#;
-    for dialect in
-        ["openharness", "claude", "codebuddy", "gemini", "clawd", "codex", "qwen", "copilot", "cursor"]
-    {
+    for dialect in [
+        "openharness",
+        "claude",
+        "codebuddy",
+        "gemini",
+        "clawd",
+        "codex",
+        "qwen",
+        "copilot",
+        "cursor",
+        "droid",
+    ] {
         let arguments = ["fire", "--event", "-", "--native", "--dialect", dialect, "--config", "small.yaml"];
         for event in ["{\"event\":", "", "[]", read, &"x".repeat(100), "{\"hook_event_name\": \"Unheard\"}"] {
             let done = run_with(open.path(), &arguments, event);

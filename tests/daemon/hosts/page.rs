@@ -224,7 +224,8 @@ fn force_push(event: &str, directory: &Path) -> String {
 /// The hook that a page's settings have for their only event, with its name.
 fn only_hook(settings: &str) -> (String, Value) {
     let settings: Value = serde_json::from_str(settings).unwrap();
-    let (event, entries) = settings["hooks"].as_object().unwrap().iter().next().unwrap();
+    let events = settings.get("hooks").unwrap_or(&settings);
+    let (event, entries) = events.as_object().unwrap().iter().next().unwrap();
     let is_nested = entries[0]["hooks"].is_array();
     (event.clone(), if is_nested { entries[0]["hooks"][0].clone() } else { entries[0].clone() })
 }
@@ -246,7 +247,8 @@ fn posted(http: &Value, address: &str, token: &str, event: &str) -> Value {
 #[test]
 fn agents_with_these_settings_are_stopped_by_the_guard() {
     let settings: Vec<_> = blocks("json").into_iter().filter(|block| block.contains("\"hooks\"")).collect();
-    let [claude, gemini, codebuddy, clawd, codex, qwen, copilot, cursor, _] = settings.try_into().unwrap();
+    let [claude, gemini, codebuddy, clawd, codex, qwen, copilot, cursor, droid, _] =
+        settings.try_into().unwrap();
     let mut home = Home::new();
     // Settings of the project as well: hookyard reads them, and must not ask itself.
     home.write("guarded/.claude/settings.json", &claude);
@@ -257,6 +259,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     home.write("guarded/.qwen/settings.json", &qwen);
     home.write("guarded/.github/hooks/hookyard.json", &copilot);
     home.write("guarded/.cursor/hooks.json", &cursor);
+    home.write("guarded/.factory/hooks.json", &droid);
     home.start(&format!("{} --tcp 127.0.0.1:0", shell()[0]), "guarded");
     let project = home.path().join("guarded");
     let (event, http) = only_hook(&claude);
@@ -266,7 +269,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let harmless = force_push(&event, &project).replace("--force", "--dry-run");
     assert_eq!(posted(&http, address, "", &harmless), json!({}));
-    for settings in [gemini, codebuddy, clawd, codex, qwen, copilot, cursor] {
+    for settings in [gemini, codebuddy, clawd, codex, qwen, copilot, cursor, droid] {
         let (event, command) = only_hook(&settings);
         let command = command["command"].as_str().unwrap();
         let relay = || {

@@ -356,6 +356,36 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             HostReading { input: changed, context, ..heard(moves, reason, &Value::Null) }
         },
     },
+    MatrixDialect {
+        name: DialectName::Droid,
+        configures: |command| {
+            let hook = json!({ "type": "command", "command": command });
+            // The events are at the top of this file.
+            (".factory/hooks.json", json!({ "PreToolUse": [{ "matcher": "Bash", "hooks": [hook] }] }))
+        },
+        says: |thing| match thing {
+            HookReply::Rewrite => decides(&json!({ "updatedInput": { "command": "npm ci" } })),
+            // It has no word for them.
+            HookReply::Shorten | HookReply::Context => None,
+            other => family_says(other),
+        },
+        sends: |input| merged(&family_sends("droid", input), &json!({ "permission_mode": "auto-high" })),
+        reads: |answer, input| {
+            let output = object(&answer.stdout);
+            let specific = &output["hookSpecificOutput"];
+            let reason = &specific["permissionDecisionReason"];
+            let (moves, reason) = match specific["permissionDecision"].as_str() {
+                _ if output["continue"] == false => (Move::Ends, &output["stopReason"]),
+                Some("deny") => (Move::Refuses, reason),
+                Some("allow") => (Move::Runs, reason),
+                // It asks nobody because of a hook.
+                None | Some("ask") => (Move::AsUsual, reason),
+                Some(other) => panic!("{other} is no decision: {output}"),
+            };
+            let input = merged(input, &specific["updatedInput"]);
+            HostReading { input, context: None, ..heard(moves, reason, specific) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

@@ -42,6 +42,9 @@ const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
     (HookReply::Allow, DialectName::Cursor, Move::AsUsual),
     (HookReply::Ask, DialectName::Cursor, Move::Refuses),
     (HookReply::Halt, DialectName::Cursor, Move::Refuses),
+    (HookReply::Shorten, DialectName::Droid, Move::Refuses),
+    (HookReply::Ask, DialectName::Droid, Move::Refuses),
+    (HookReply::Context, DialectName::Droid, Move::AsUsual),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.

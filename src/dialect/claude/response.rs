@@ -93,14 +93,18 @@ impl Serialize for Object<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HostAgent {
     ClaudeCode,
-    /// The local agent of VS Code. It says when an event was, which Claude Code does not.
+    /// The local agent of VS Code. It says when an event was, which Claude Code does not, and of which call, which Copilot CLI
+    /// does not.
     VsCode,
 }
 
 impl HostAgent {
     fn of(event: &Event) -> Self {
         let has = |wanted: &str| event.extra.iter().any(|(name, _)| **name == *wanted);
-        if has("timestamp") && !has("permission_mode") { Self::VsCode } else { Self::ClaudeCode }
+        let is_of_tool = event.targets.get(Target::ToolInput).is_some();
+        let says_call = event.tool_call_id.is_some() || !is_of_tool;
+        let is_vscode = has("timestamp") && !has("permission_mode") && says_call;
+        if is_vscode { Self::VsCode } else { Self::ClaudeCode }
     }
 }
 

@@ -52,7 +52,7 @@ fn text_of(value: &Json) -> String {
 }
 
 /// Printed if an answer has no JSON form: on each event, the agent reads the word that it knows there.
-const STRICTEST: &str = r#"{"permissionDecision":"deny","behavior":"deny","decision":"block"}"#;
+const STRICTEST: &str = r#"{"permissionDecision":"deny","behavior":"deny","decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny"}}"#;
 
 /// What a hook would have printed. The agent ignores what an event does not know, so each gets its own words.
 #[derive(Default, Serialize)]
@@ -78,6 +78,18 @@ struct Printed<'a> {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     additional_context: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook_specific_output: Option<ToolDenial>,
+}
+
+/// A denial of a tool call where Copilot CLI reads it too, and VS Code alone: also where nothing tells the two apart, such as
+/// without a daemon.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolDenial {
+    hook_event_name: &'static str,
+    permission_decision: &'static str,
+    permission_decision_reason: Option<String>,
 }
 
 /// Whether the host is the local agent of VS Code, which runs the hooks of these files, too. It reads the words of Claude
@@ -176,6 +188,11 @@ impl<'a> Printed<'a> {
         };
         if let Some((word, reason)) = decided {
             self.permission_decision = Some(word);
+            self.hook_specific_output = (word == "deny").then(|| ToolDenial {
+                hook_event_name: "PreToolUse",
+                permission_decision: word,
+                permission_decision_reason: reason.clone(),
+            });
             self.permission_decision_reason = reason;
         }
         if self.permission_decision != Some("deny") {

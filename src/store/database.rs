@@ -68,6 +68,12 @@ const NOTE_LOG: &str = "UPDATE in_use SET log = ?1";
 const STORE_MARK: &str = "PRAGMA wal_checkpoint(FULL)";
 const MARK_CLOSED: &str = "UPDATE in_use SET is_open = 0";
 
+/// How a database is opened.
+const OPEN_FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    .union(OpenFlags::SQLITE_OPEN_NOFOLLOW)
+    .union(OpenFlags::SQLITE_OPEN_EXRESCODE);
+
 /// Why changes were not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
@@ -128,6 +134,10 @@ impl Database {
     /// Opens the database and reads it, without a mark that says so.
     fn read(directory: &Path) -> Result<(Self, StoredRuns), StoreError> {
         let path = location::prepare(directory)?;
+        if location::make_file(&path, create)? {
+            let path = path.display();
+            tracing::info!(%path, "the state of runs begins anew: nothing is known of former ones");
+        }
         let has_log = location::has_log(&path);
         let of_database = |error: rusqlite::Error| StoreError::of_database(&path, &error);
         let mut connection = connect(&path).map_err(of_database)?;
@@ -202,13 +212,19 @@ fn check_file(directory: &Path) -> Result<(), StoreError> {
     read_all(&transaction, &path).map(drop)
 }
 
+/// Makes a database out of an empty file.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
+    let mut connection = Connection::open_with_flags(path, OPEN_FLAGS).map_err(of_database)?;
+    // Nobody sees it before it is whole.
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(())).map_err(of_database)?;
+    let transaction = connection.transaction().map_err(of_database)?;
+    upgrade(&transaction, 0).and_then(|()| transaction.commit()).map_err(of_database)
+}
+
 /// Opens a database for this process alone. What is refused is left as it is, with its log.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, OPEN_FLAGS)?;
     connection.busy_timeout(Duration::ZERO)?;
     keep_log_when_closed(&connection, true)?;
     restrict(&connection)?;
@@ -266,7 +282,7 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE; COMMIT")
 }
 
-/// The version of a database that can be used or upgraded; 0 for an empty one.
+/// The version of a database that can be used or upgraded.
 fn known_version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
     let number = |connection: &Connection, pragma: &str| {
@@ -274,14 +290,11 @@ fn known_version(connection: &Connection, path: &Path) -> Result<i64, StoreError
     };
     let application = number(connection, "application_id")?;
     let version = number(connection, "user_version")?;
-    let count = "SELECT count(*) FROM sqlite_schema";
-    let tables: i64 = connection.query_row(count, (), |row| row.get(0)).map_err(of_database)?;
     match (application, version) {
         (APPLICATION, found) if found > VERSION => {
             Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION })
         }
         (APPLICATION, found) if found > 0 => Ok(found),
-        (0, 0) if tables == 0 => Ok(0),
         _ => Err(StoreError::unusable(path, "it is no file of hookyard's; move it away")),
     }
 }
@@ -438,6 +451,7 @@ mod tests {
     /// A database with small pages, so that its files are short, and the states that it went through.
     fn history(directory: &TempDir) -> (Database, Vec<Runs>) {
         let path = location::prepare(directory.path()).unwrap();
+        location::make_file(&path, create).unwrap();
         Connection::open(&path).unwrap().execute_batch("PRAGMA page_size = 512; VACUUM").unwrap();
         let (mut database, stored) = Database::open(directory.path()).unwrap();
         assert_eq!(stored, StoredRuns::default());
@@ -551,10 +565,17 @@ mod tests {
         entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     }
 
+    /// A database without tables.
+    fn new_connection(directory: &TempDir) -> Connection {
+        fs::write(file(directory), "").unwrap();
+        fs::set_permissions(file(directory), fs::Permissions::from_mode(0o600)).unwrap();
+        Connection::open(file(directory)).unwrap()
+    }
+
     /// A database of the first version, which has no outbox.
     fn of_first_version() -> TempDir {
         let old = directory();
-        let connection = Connection::open(location::prepare(old.path()).unwrap()).unwrap();
+        let connection = new_connection(&old);
         connection.execute_batch(RUN_TABLES).unwrap();
         connection.pragma_update(None, "application_id", APPLICATION).unwrap();
         connection.pragma_update(None, "user_version", 1).unwrap();
@@ -571,13 +592,10 @@ mod tests {
         assert!(matches!(in_use, Err(StoreError::InUse { .. })), "{in_use:?}");
         let (whole, log) = (fs::read(file(&live)).unwrap(), fs::read(log_file(&live)).unwrap());
         drop(database);
-        let empty = directory();
-        location::prepare(empty.path()).unwrap();
         let usable = [
             ("closed", live),
             ("killed", directory_with(&[("runs.db", &whole), ("runs.db-wal", &log)])),
             ("of the first version", of_first_version()),
-            ("empty", empty),
         ];
         for (what, directory) in &usable {
             let before = contents(directory);
@@ -587,11 +605,13 @@ mod tests {
             assert!(open(directory).is_ok(), "{what}");
         }
         let cut = directory_with(&[("runs.db", &whole)]);
+        let emptied = directory_with(&[("runs.db", b"")]);
+        let lost = directory_with(&[("runs.db-wal", &log)]);
         let damaged = &usable[0].1;
         Connection::open(file(damaged)).unwrap().execute_batch("UPDATE runs SET state = '{'").unwrap();
         let newer = of_first_version();
         Connection::open(file(&newer)).unwrap().pragma_update(None, "user_version", 99).unwrap();
-        for directory in [&cut, damaged, &newer] {
+        for directory in [&cut, &emptied, &lost, damaged, &newer] {
             let before = contents(directory);
             let found = check(directory.path()).expect_err("it is refused").to_string();
             assert!(contents(directory) == before, "{found}: {:?}", contents(directory).keys());
@@ -769,14 +789,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_anywhere_gives_an_error_or_nothing() {
+    fn a_file_that_is_cut_anywhere_gives_an_error() {
         let live = directory();
         let (database, states) = history(&live);
         drop(database);
         assert!(!log_file(&live).exists(), "closing it leaves one file");
         let whole = fs::read(file(&live)).unwrap();
         assert_eq!(state_of(&[("runs.db", &whole)], &states).unwrap(), states.len() - 1);
-        for cut in 1..whole.len() {
+        for cut in 0..whole.len() {
             let error = state_of(&[("runs.db", &whole[..cut])], &states).expect_err("a cut file");
             let text = error.to_string();
             assert!(text.contains("damaged") || text.contains("no file of hookyard's"), "{cut}: {text}");
@@ -793,8 +813,7 @@ mod tests {
         assert!(fs::read_to_string(file(&other)).unwrap().starts_with("what somebody"));
 
         let foreign = directory();
-        location::prepare(foreign.path()).unwrap();
-        Connection::open(file(&foreign)).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+        new_connection(&foreign).execute_batch("CREATE TABLE t (a)").unwrap();
         assert!(refusal(&foreign).contains("it is no file of hookyard's"));
 
         let newer = directory();

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 use rustix::fs::{Access, access};
 use rustix::{
-    fs::{Mode, OFlags, open},
+    fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with},
     io::Errno,
     process::geteuid,
 };
@@ -57,7 +57,7 @@ impl FileIdentity {
     }
 }
 
-/// Makes the directory and an empty file in it where they are missing. Returns the path of the file.
+/// Makes the directory where it is missing. Returns the path of the file in it, which may be missing.
 ///
 /// Returns an error unless both belong to this user, and nobody else may write the directory or read the file.
 pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
@@ -65,12 +65,6 @@ pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
     made.map_err(|error| StoreError::io(directory, &cannot_make(error)))?;
     let directory = check_directory(directory)?;
     let path = directory.join(FILE);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // An existing file is not opened: closing it would give up the locks that this process has on it.
-    match open(&path, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(_) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(StoreError::io(&path, &io::Error::from(error))),
-    }
     for ending in ["", "-wal", "-journal"] {
         let mut name = path.clone().into_os_string();
         name.push(ending);
@@ -78,6 +72,49 @@ pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
     }
     check_length(&path, SMALLEST_PAGE)?;
     Ok(path)
+}
+
+/// Makes the file where it is missing, with what `fill` writes into it. It is there as a whole or not at all, so that an empty
+/// one has lost what it had. Returns whether it was missing.
+pub(super) fn make_file(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), StoreError>,
+) -> Result<bool, StoreError> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let unfinished = path.with_added_extension(format!("{}.new", std::process::id()));
+    // Of a killed process with the same id.
+    fs::remove_file(&unfinished).ok();
+    let made = fill_new(&unfinished, fill).and_then(|()| publish(&unfinished, path));
+    // It is gone if it has its name.
+    fs::remove_file(&unfinished).ok();
+    made.map_err(|error| match error {
+        // Nobody knows the other name.
+        StoreError::Unusable { why, .. } => StoreError::unusable(path, why),
+        other => other,
+    })
+}
+
+fn fill_new(path: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|error| StoreError::io(path, &error.into()))?;
+    fill(path)
+}
+
+/// Gives a file its name, unless another process was faster. Returns whether it has it.
+fn publish(unfinished: &Path, path: &Path) -> Result<bool, StoreError> {
+    let failed = |error: io::Error| StoreError::io(path, &error);
+    match renameat_with(CWD, unfinished, CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Ok(false),
+        // The file system replaces files only.
+        Err(Errno::INVAL | Errno::NOSYS) => fs::rename(unfinished, path).map_err(failed)?,
+        Err(error) => return Err(failed(error.into())),
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    Ok(true)
 }
 
 /// Why a directory cannot be made: what exists already is something else.
@@ -100,10 +137,11 @@ fn check_directory(directory: &Path) -> Result<PathBuf, StoreError> {
     Ok(directory)
 }
 
-/// Whether the directory has a file of the store.
+/// Whether the directory has a file of the store, or its log.
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(super) fn has_file(directory: &Path) -> bool {
-    directory.join(FILE).symlink_metadata().is_ok()
+    let path = directory.join(FILE);
+    [&log_of(&path), &path].into_iter().any(|file| file.symlink_metadata().is_ok())
 }
 
 /// Checks a directory without a file of the store: whether one can be made there.
@@ -124,12 +162,14 @@ pub(super) fn check_absent(directory: &Path) -> Result<(), StoreError> {
 /// Refuses a file that ends in the middle of a page, unless its log may have the rest. The database would take a file
 /// without a whole page for a new one, and the rest of a last page for zeros.
 pub(super) fn check_length(path: &Path, page: u64) -> Result<(), StoreError> {
-    let length = |path: &Path| path.symlink_metadata().map_or(0, |metadata| metadata.len());
-    let has_log = length(&log_of(path)) > 0;
+    let length = |path: &Path| path.symlink_metadata().ok().map(|metadata| metadata.len());
+    let has_log = length(&log_of(path)).is_some_and(|length| length > 0);
     match length(path) {
-        0 if !has_log => Ok(()),
-        length if length >= page && (has_log || length.is_multiple_of(page)) => Ok(()),
-        _ => Err(StoreError::damaged(path, "it is cut off")),
+        None if has_log => Err(StoreError::damaged(path, "it is missing, and its log is there")),
+        None => Ok(()),
+        Some(0) => Err(StoreError::damaged(path, "it is empty")),
+        Some(length) if length >= page && (has_log || length.is_multiple_of(page)) => Ok(()),
+        Some(_) => Err(StoreError::damaged(path, "it is cut off")),
     }
 }
 

@@ -31,8 +31,10 @@ use super::{
     connection_timeouts::{ConnectionActivity, ConnectionTimeouts},
     denials::Peer,
     handed_over::{ListenerOwner, ListenerRole},
-    handover_slot::{AcceptGate, AcceptStep, HandoverListener, accept_step},
+    handover_slot::{AcceptGate, AcceptPhase, AcceptStep, HandoverListener, accept_step},
     monitored_io::MonitoredIo,
+    socket::Socket,
+    state::DaemonState,
 };
 use crate::handler::command::Lineage;
 
@@ -50,6 +52,9 @@ const ERROR_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How long a connection beyond the limit may take to send its request and to read the answer.
 const REFUSAL_TIME: Duration = Duration::from_secs(5);
+
+/// How long connections may take to close after the last response.
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What all connections share.
 #[derive(Debug, Clone)]
@@ -157,6 +162,26 @@ impl Connections {
         // Closing the listener resets the connections that wait in it, and their clients cannot tell whether hooks ran.
         // An error ends the list, also the one that says that none waits.
         _ = self.accept_waiting(listener, &admission);
+    }
+
+    /// Answers those who wait in the sockets of a daemon that does not start. What the service manager owns is left to the
+    /// next daemon.
+    pub(super) async fn refuse_waiting(
+        self,
+        state: &DaemonState,
+        sockets: &[Socket],
+        listeners: Vec<(OpenListener, Admission)>,
+    ) {
+        state.abandon_loading();
+        sockets.iter().for_each(Socket::remove);
+        self.gate.set(AcceptPhase::Closing);
+        for (listener, admission) in listeners {
+            self.clone().accept(listener, admission).await;
+        }
+        self.closing.cancel();
+        self.tasks.close();
+        drop(timeout(CLOSE_TIMEOUT, self.tasks.wait()).await);
+        state.orchestrator.shutdown(Duration::ZERO).await;
     }
 
     async fn accept_one(&self, listener: &Listener, admission: &Admission) -> io::Result<()> {

@@ -17,7 +17,7 @@ use super::{
     connection_timeouts::ConnectionTimeouts,
     connections::Connections,
     ledger_claim::LedgerClaim,
-    listeners::{AdmittedListeners, ListenerSource},
+    listeners::{AdmittedListeners, ListenerSource, OpenListeners},
     loading::StoppableStart,
     routes,
     socket::{Socket, default_socket},
@@ -94,26 +94,24 @@ impl Daemon {
             start.replaces(replacement.process().map_err(ReplaceError::System)?);
         }
         start.listens();
-        let ledger = claimed.open()?;
-        let audit = Audit::start(&settings.audit)?;
-        open.listen_on_tcp(&settings.listen, &tokens).await?;
-        let exporter = Exporter::install();
-        RecordsLost::expect_all();
-        let tracer = Tracer::start(&settings.traces, environment);
-        let observers = Observers { audit, tracer };
-        let data = data_directory(&settings, environment)?;
-        // The daemon that is replaced has the store open.
-        let opened_now = if replacement.is_none() { data.clone() } else { None };
-        let orchestrator = orchestrator(&settings, opened_now, &observers, &open.addresses).await?;
         let home = config::home_directory(&settings, environment);
-        let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
-        let addresses = open.addresses.clone();
-        let state = DaemonState::new(orchestrator, settings, addresses, home, metrics, observers, &tokens);
-        let state = Arc::new(state);
+        let opened =
+            OpenParts::open(&settings, environment, &mut open, (claimed, &*tokens), replacement.is_some());
+        let OpenParts { ledger, observers, data, orchestrator, exporter } = match opened.await {
+            Ok(parts) => parts,
+            Err(error) => {
+                // Those who wait for a daemon that this one replaces are answered by that one.
+                if replacement.is_none() {
+                    refuse_waiting(open, settings, home, &tokens).await;
+                }
+                return Err(error);
+            }
+        };
+        let state = daemon_state(orchestrator, settings, &open, home, (exporter, observers), &tokens);
         let AdmittedListeners { sockets, listeners } = open.admitted(&state, &tokens);
         let connections = connections(&state);
         let mut tasks = JoinSet::new();
-        tasks.spawn(exporter.upkeep());
+        tasks.spawn(state.exporter.clone().upkeep());
         let (accept_loops, predecessor) = (JoinSet::new(), JoinSet::new());
         let mut daemon =
             Self { state, connections, accept_loops, tasks, predecessor, sockets, _ledger: ledger };
@@ -168,6 +166,68 @@ impl Daemon {
         }
         self.state.reload().await
     }
+}
+
+/// What a daemon needs beyond its sockets.
+struct OpenParts {
+    ledger: GroupLedger,
+    observers: Observers,
+    data: Option<PathBuf>,
+    orchestrator: Orchestrator,
+    exporter: Exporter,
+}
+
+impl OpenParts {
+    /// Opens what a daemon needs while hosts wait in its sockets, its TCP addresses among it.
+    async fn open(
+        settings: &Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+        open: &mut OpenListeners,
+        (claimed, tokens): (LedgerClaim, &TcpTokens),
+        is_replacing: bool,
+    ) -> Result<Self, ServeError> {
+        let ledger = claimed.open()?;
+        open.listen_on_tcp(&settings.listen, tokens).await?;
+        let audit = Audit::start(&settings.audit)?;
+        let exporter = Exporter::install();
+        RecordsLost::expect_all();
+        let tracer = Tracer::start(&settings.traces, environment);
+        let observers = Observers { audit, tracer };
+        let data = data_directory(settings, environment)?;
+        // The daemon that is replaced has the store open.
+        let opened_now = if is_replacing { None } else { data.clone() };
+        let orchestrator = orchestrator(settings, opened_now, &observers, &open.addresses).await?;
+        Ok(Self { ledger, observers, data, orchestrator, exporter })
+    }
+}
+
+/// Answers those who wait in the sockets of a daemon that does not start: nothing has run for them.
+async fn refuse_waiting(
+    open: OpenListeners,
+    settings: Settings,
+    home: Option<PathBuf>,
+    tokens: &Arc<TcpTokens>,
+) {
+    let observers = Observers { audit: None, tracer: None };
+    // Without data, it starts.
+    let Ok(orchestrator) = orchestrator(&settings, None, &observers, &open.addresses).await else { return };
+    let parts = (Exporter::install(), observers);
+    let state = daemon_state(orchestrator, settings, &open, home, parts, tokens);
+    let AdmittedListeners { sockets, listeners } = open.admitted(&state, tokens);
+    connections(&state).refuse_waiting(&state, &sockets, listeners).await;
+}
+
+fn daemon_state(
+    orchestrator: Orchestrator,
+    settings: Settings,
+    open: &OpenListeners,
+    home: Option<PathBuf>,
+    (exporter, observers): (Exporter, Observers),
+    tokens: &Arc<TcpTokens>,
+) -> Arc<DaemonState> {
+    let metrics = (exporter, ApiMeters::resolve(routes::paths()));
+    let addresses = open.addresses.clone();
+    Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers, tokens))
 }
 
 /// Where the state of runs is kept, unless it is kept in memory only.

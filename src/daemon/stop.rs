@@ -12,6 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    connections::CLOSE_TIMEOUT,
     handover_slot::AcceptPhase,
     server::Daemon,
     socket::Socket,
@@ -30,9 +31,6 @@ const IDLE_LOOKS: u32 = 10;
 const SHORTEST_IDLE_PAUSE: Duration = Duration::from_millis(10);
 #[cfg(feature = "cli")]
 const LONGEST_IDLE_PAUSE: Duration = Duration::from_secs(10);
-
-/// How long connections may take to close after the last response.
-const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Daemon {
     /// Waits until a client of the API asks the daemon to stop, with `POST /v1/drain`. The program then calls
@@ -97,7 +95,7 @@ impl Daemon {
         self.state.closing.cancel();
         self.connections.tasks.close();
         // A client that does not read its response must not keep the daemon running.
-        drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
+        drop(timeout(CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
         self.tasks.shutdown().await;
         self.state.denials.close();
         let Observers { audit, tracer } = self.state.observers.clone();

@@ -1,5 +1,7 @@
 //! Events while the daemon starts or stops, and in workspaces that are not loaded.
 
+use std::{net::TcpListener, os::unix::fs::PermissionsExt};
+
 use super::*;
 
 #[test]
@@ -111,6 +113,55 @@ fn events_that_wait_for_a_daemon_that_is_stopped_while_it_loads_get_an_answer() 
             assert!(end_of(drain).starts_with("HTTP/1.1 2"));
         }
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    }
+}
+
+/// Stops the daemon before it binds a TCP address, when its sockets are open.
+const STOPPED_BIND: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/daemon/hosts/verdicts/stopped_bind.c");
+
+#[test]
+fn events_that_wait_for_a_daemon_that_does_not_start_get_an_answer() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = format!("listen: {{ tcp: '{}' }}", taken.local_addr().unwrap());
+    let free = "listen: { tcp: '127.0.0.1:0' }";
+    for (settings, said) in [
+        (taken, "address already in use"),
+        (format!("{free}\naudit: {{ to: $DIR/no/audit.jsonl }}"), "its directory does not exist"),
+        (format!("{free}\ndata: $DIR/data"), "runs.db is damaged"),
+    ] {
+        let setup =
+            DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").settings(&settings);
+        let library = setup.path().join("stopped_bind.so");
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library).arg(STOPPED_BIND);
+        assert!(compiler.status().expect("a C compiler").success(), "{STOPPED_BIND} cannot be compiled");
+        let setup = setup.file("shop/x", "").file("data/runs.db", &"no store".repeat(200));
+        for (path, mode) in [("data", 0o700), ("data/runs.db", 0o600)] {
+            fs::set_permissions(setup.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut daemon = setup.variable("LD_PRELOAD", library.to_str().unwrap()).spawn();
+        let stat = format!("/proc/{}/stat", daemon.pid());
+        let is_stopped = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "));
+        wait_until("its sockets are open", is_stopped);
+        let shop = daemon.path().join("shop");
+        let waiting = DIALECTS.map(|dialect| {
+            let request = |body: &str| post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes());
+            let call = begin(daemon.socket(), &request(&tool(dialect, &shop)));
+            (dialect, call, begin(daemon.socket(), &request(&end(dialect, &shop))))
+        });
+        let canonical = post("/v1/events", JSON, call("shop", "run").to_string().as_bytes());
+        let canonical = begin(daemon.socket(), &canonical);
+        daemon.signal(Signal::CONT);
+        for (dialect, call, end) in waiting {
+            assert_answer(&read_answer(&end_of(call), false), dialect, true, said);
+            assert_answer(&read_answer(&end_of(end), false), dialect, false, said);
+        }
+        let refused = end_of(canonical);
+        assert!(refused.starts_with("HTTP/1.1 503") && refused.contains(r#""retry":"safe""#), "{refused}");
+        assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.log());
+        assert!(daemon.log().contains(said), "{}", daemon.log());
+        assert!(!daemon.socket().exists() && !daemon.control_socket().exists());
+        wait_until("nothing is left", || daemon.processes().is_empty());
     }
 }
 

@@ -95,14 +95,16 @@ impl Daemon {
         }
         start.listens();
         let home = config::home_directory(&settings, environment);
+        let is_replacing = replacement.is_some();
+        // Boxed: each is large, and starts once.
         let opened =
-            OpenParts::open(&settings, environment, &mut open, (claimed, &*tokens), replacement.is_some());
+            Box::pin(OpenParts::open(&settings, environment, &mut open, (claimed, &*tokens), is_replacing));
         let OpenParts { ledger, observers, data, orchestrator, exporter } = match opened.await {
             Ok(parts) => parts,
             Err(error) => {
                 // Those who wait for a daemon that this one replaces are answered by that one.
                 if replacement.is_none() {
-                    refuse_waiting(open, settings, home, &tokens).await;
+                    Box::pin(refuse_waiting(open, settings, home, &tokens)).await;
                 }
                 return Err(error);
             }

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::{
     connect::{
-        AGENTS, AgentEntry, AgentProfile, AgentSettings, AgentSettingsFile, holds_back, is_executable,
-        is_relay,
+        AGENTS, AgentEntry, AgentProfile, AgentSettings, AgentSettingsFile, holds_back, is_below,
+        is_executable, is_relay,
     },
-    daemon_flag::SocketFlag,
+    daemon_flag::{ServedWorkspace, SocketFlag},
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
@@ -108,7 +108,10 @@ impl DoctorCommand {
             findings.extend(check.findings());
         }
         match &loaded {
-            Ok(loaded) => findings.extend(workspace(loaded, &settings)),
+            Ok(loaded) => {
+                findings.extend(workspace(loaded, &settings));
+                findings.extend(unserved(loaded, (&record, &settings), &client));
+            }
             // Whoever names a directory wants to know about it.
             Err(_) if self.workspace.workspace.is_some() => {
                 LocatedWorkspace::find(&self.workspace)?;
@@ -260,7 +263,8 @@ fn connect_command(connection: &AgentConnection) -> String {
     format!("hookyard connect {}{place}", connection.agent)
 }
 
-fn counted(entries: usize) -> String {
+/// A count of entries in settings.
+pub(super) fn counted(entries: usize) -> String {
     if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
 }
 
@@ -310,14 +314,50 @@ pub(super) fn double_runs(hooks: &[Hook]) -> Vec<DoubleRun<'_>> {
     found
 }
 
+/// A workspace whose hooks run for no event of the connected agents, because the daemon does not serve it.
+fn unserved(
+    loaded: &LoadedWorkspace,
+    (record, settings): (&ConnectionRecord, &Settings),
+    client: &Client,
+) -> Option<StartFinding> {
+    let root = &loaded.workspace.root;
+    let runs_here = |hook: &Hook| hook.enabled && !hook.execution.host_runs.is_by_agent();
+    let reaching =
+        record.connections.iter().filter(|known| known.is_user_wide() || is_below(root, &known.root));
+    let mut agents: Vec<&str> = reaching.map(|known| &*known.agent).collect();
+    agents.dedup();
+    if agents.is_empty() || !loaded.hooks.iter().any(runs_here) {
+        return None;
+    }
+    let registered = ServedWorkspace::all(client).unwrap_or_default();
+    let declared = settings.workspaces.values().map(|declared| declared.root.clone());
+    let roots = record.roots().into_iter().chain(settings.workspace_roots.clone()).chain(declared);
+    let mut served = roots.chain(registered.into_iter().map(|known| known.root.into()));
+    if served.any(|served| is_below(root, &served)) {
+        return None;
+    }
+    let agents = agents.join(", ");
+    let text = format!(
+        "{}: its hooks do not run for events of {agents}: the daemon does not serve this directory",
+        display_path(root)
+    );
+    let help = format!(
+        "run `hookyard connect {}` there, or add it to `workspace_roots`",
+        &record.connections[0].agent
+    );
+    Some(StartFinding::error("workspace", text).help(help))
+}
+
 /// What is wrong with the hooks of a workspace, and what is trusted.
 fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding> {
     const SUBJECT: &str = "workspace";
     let mut findings = Vec::new();
     let root = display_path(&loaded.workspace.root);
-    let left = loaded.hooks.iter().filter(|hook| hook.execution.host_runs.is_by_agent()).count();
+    let own: Vec<HostRuns> = loaded.hooks.iter().map(|hook| hook.execution.host_runs).collect();
+    let own: Vec<HostRuns> = own.into_iter().filter(|runs| *runs != HostRuns::Entry).collect();
+    let left = own.iter().filter(|runs| runs.is_by_agent()).count();
     let left = if left == 0 { String::new() } else { format!(", {left} of them run by their agent") };
-    let hooks = plural(loaded.hooks.len(), "hook");
+    let hooks = plural(own.len(), "hook");
     findings.push(StartFinding::ok(SUBJECT, format!("{root}: {hooks}{left}")));
     let problems = loaded.diagnostics.iter().filter(|known| known.severity != Severity::Info);
     findings.extend(

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::{
+    doctor::counted,
     escape,
     exit::{CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
@@ -13,7 +14,7 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{CommandMode, EventKind, Handler, Hook, TrustState},
+    model::{CommandMode, EventKind, Handler, Hook, HostRuns, TrustState},
     registry::{HookListing, Snapshot},
 };
 
@@ -53,13 +54,26 @@ impl ListCommand {
         if self.output.json {
             let rows: Vec<_> = snapshot.hooks().iter().map(|known| HookListing::of(&known.hook)).collect();
             screen.print_json(&rows)?;
-        } else if !snapshot.hooks().is_empty() {
-            screen.print(&view(&snapshot, screen))?;
+        } else {
+            let entries = snapshot.hooks().len() - shown(&snapshot).count();
+            if shown(&snapshot).next().is_some() {
+                screen.print(&view(&snapshot, screen))?;
+            }
+            if entries > 0 {
+                let entries = counted(entries);
+                screen.note(&format!("{entries} by which agents ask hookyard: see `--json`"));
+            }
         }
         found.note_problems(&diagnostics, &files, screen);
         note_last_good(&remarks, screen);
         Ok(Exit::Done)
     }
+}
+
+/// The hooks, without the entries by which agents ask hookyard.
+fn shown(snapshot: &Snapshot) -> impl Iterator<Item = &Hook> {
+    let hooks = snapshot.hooks().iter().map(|registered| &registered.hook);
+    hooks.filter(|hook| hook.execution.host_runs != HostRuns::Entry)
 }
 
 fn view(snapshot: &Snapshot, screen: &Screen) -> String {
@@ -71,8 +85,7 @@ fn view(snapshot: &Snapshot, screen: &Screen) -> String {
 fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
     let header = ["name", "events", "matcher", "handler", "scope", "trust", "file"];
     let mut rows = TextTable::new(&header, screen.out.paint);
-    for registered in snapshot.hooks() {
-        let hook = &registered.hook;
+    for hook in shown(snapshot) {
         rows.add([
             name(hook),
             events(hook),
@@ -91,8 +104,7 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let mut page = Page::default();
     let width = screen.table_width();
-    for registered in snapshot.hooks() {
-        let hook = &registered.hook;
+    for hook in shown(snapshot) {
         let matcher = matcher(hook).map(|matcher| format!("  matching {matcher}"));
         page.line(&paint.bold(&name(hook)));
         let on = format!("{}{}", events(hook), matcher.unwrap_or_default());

@@ -262,7 +262,8 @@ fn current_dir() -> Result<PathBuf, CliError> {
     })
 }
 
-fn nearest_above(directory: &Path, settings: &Settings) -> Option<PathBuf> {
+/// The nearest workspace, from a directory upwards.
+pub(super) fn nearest_above(directory: &Path, settings: &Settings) -> Option<PathBuf> {
     let environment = |name: &str| std::env::var(name).ok();
     let home = config::home_directory(settings, &environment);
     let trusted = config::trusted_roots(settings, &environment).read();

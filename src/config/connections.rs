@@ -18,7 +18,7 @@ use super::{
     trust::state_directory,
     workspace_options::RequiredHook,
 };
-use crate::model::{DialectName, Hook, HostRuns, Scope};
+use crate::model::{CommandLine, DialectName, Handler, Hook, HostRuns, Scope};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -100,6 +100,9 @@ pub(crate) struct AgentConnection {
     pub(crate) reach: ConnectionReach,
     /// The directory of the project, or the home directory.
     pub(crate) root: PathBuf,
+    /// Workspaces outside of it that are served as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) outside: Vec<PathBuf>,
     /// The settings file, without symbolic links.
     pub(crate) file: PathBuf,
     /// The events that have an entry.
@@ -149,13 +152,18 @@ impl Default for ConnectionRecord {
 impl ConnectionRecord {
     /// Marks the hooks of a workspace that connected agents run themselves. Others stay with hookyard: those that the
     /// operator requires, and those that a lower level switches off in the agent, which hookyard does not obey. A record
-    /// inside a workspace says nothing about it: the workspace may have written it.
+    /// inside a workspace says nothing about it, but which entries are hookyard's own: the workspace may have written it.
     pub(super) fn mark(&self, root: &Path, hooks: &mut [Hook], required: &[RequiredHook]) {
-        if is_inside(&self.directory, root) {
-            return;
-        }
+        let is_believed = !is_inside(&self.directory, root);
         for hook in hooks {
             let name = hook.dialect.name();
+            if self.is_entry(hook) {
+                hook.execution.host_runs = HostRuns::Entry;
+                continue;
+            }
+            if !is_believed {
+                continue;
+            }
             let is_connected = self.connections.iter().any(|known| known.reaches(name, root));
             let is_required = required.iter().any(|required| is_meant(required, hook));
             let is_kept = is_required || !hook.execution.switches.without_effect.is_empty();
@@ -176,9 +184,28 @@ impl ConnectionRecord {
         }
     }
 
+    /// Whether a hook is an entry that was written to connect its agent: a command line that does nothing else than to run
+    /// the program of the record as `relay`.
+    fn is_entry(&self, hook: &Hook) -> bool {
+        let name = hook.dialect.name().as_str();
+        if !self.connections.iter().any(|known| known.agent == name) {
+            return false;
+        }
+        let Handler::Command(command) = &hook.handler else { return false };
+        let (CommandLine::Shell(line), Some(daemon)) = (&command.line, &self.daemon) else { return false };
+        let verb = format!(" relay --dialect {name} ");
+        let Some((program, flags)) = line.split_once(&verb) else { return false };
+        let is_plain = |c: char| c.is_alphanumeric() || " /._-+=:,@~'".contains(c);
+        let program = Path::new(program.trim_matches('\''));
+        let is_hookyard =
+            program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"hookyard"));
+        is_hookyard && program == daemon.program && flags.chars().all(is_plain)
+    }
+
     /// The directories that the connected agents work in.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
-        let mut roots: Vec<PathBuf> = self.connections.iter().map(|known| known.root.clone()).collect();
+        let roots = self.connections.iter().flat_map(|known| known.outside.iter().chain([&known.root]));
+        let mut roots: Vec<PathBuf> = roots.cloned().collect();
         roots.sort();
         roots.dedup();
         roots
@@ -230,6 +257,11 @@ impl AgentConnection {
     fn reaches(&self, agent: DialectName, workspace: &Path) -> bool {
         let is_there = self.reach == ConnectionReach::User || workspace.starts_with(&self.root);
         self.agent == agent.as_str() && is_there
+    }
+
+    /// Whether it reaches every session of the user.
+    pub(crate) fn is_user_wide(&self) -> bool {
+        self.reach == ConnectionReach::User
     }
 
     /// Whether it is the connection of an agent by this file.

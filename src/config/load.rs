@@ -106,7 +106,7 @@ fn load_with(
     if let Some(connections) = context.connections {
         connections.mark(&loaded.workspace.root, &mut loaded.hooks, &settings.required);
     }
-    outer.join(&mut loaded);
+    outer.join(&mut loaded, settings, context.environment);
     loaded.sort();
     loaded
 }
@@ -212,7 +212,7 @@ impl LoadedWorkspace {
             ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id, declared };
         let variable = |name: &str| referenced_variable(settings, context.environment, name);
         let resolver = ReferenceResolver::new(workspace, &variable, &secrets, &models);
-        let resolver = resolver.without_programs_of(context.project_roots).under(settings.trust);
+        let resolver = resolver.in_project(settings, context.project_roots).under(settings.trust);
         let reading = SettingsReading {
             directories: &directories,
             own_files: if is_chat { OwnFiles::Ignored } else { OwnFiles::Read },

@@ -68,7 +68,7 @@ impl OuterHooks {
         }
         let Surroundings { workspaces, directories, diagnostics, mut project_roots } =
             Surroundings::of(root, settings, context);
-        project_roots.push(root.to_owned());
+        project_roots.extend(project_root(root, settings, context.environment));
         let dialects = given.dialects.clone().unwrap_or_default();
         let mut found = Self { directories, diagnostics, ..Self::default() };
         let count = workspaces.len();
@@ -102,7 +102,12 @@ impl OuterHooks {
 
     /// Adds them to the workspace they are around. A hook whose name one of a higher level has gets a name of its own,
     /// so that it does not take its place.
-    pub(super) fn join(self, loaded: &mut LoadedWorkspace) {
+    pub(super) fn join(
+        self,
+        loaded: &mut LoadedWorkspace,
+        settings: &Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) {
         let Self {
             hooks,
             project_roots,
@@ -114,6 +119,9 @@ impl OuterHooks {
             last_good,
             diagnostics,
         } = self;
+        if project_root(&loaded.workspace.root, settings, environment).is_none() {
+            loaded.project_roots.clear();
+        }
         add_new(&mut loaded.project_roots, project_roots);
         loaded.around = directories;
         add_new(&mut loaded.diagnostics, diagnostics);
@@ -157,6 +165,18 @@ fn renamed(hook: &Hook, name: &HookName) -> Option<Diagnostic> {
     let diagnostic =
         Diagnostic::of_file(Severity::Warning, "duplicate-name", hook.source.file.as_deref()?, message);
     Some(Diagnostic { line: hook.source.line, column: 1, ..diagnostic.help("rename it") })
+}
+
+/// The directory of a workspace, whose programs no hook is given; none for the home directory and what is above it: the
+/// programs there are the user's own.
+pub(super) fn project_root(
+    root: &Path,
+    settings: &Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
+    let home = home_directory(settings, environment).and_then(|home| home.canonicalize().ok());
+    let is_of_user = home.is_some_and(|home| home.starts_with(root));
+    (!is_of_user).then(|| root.to_owned())
 }
 
 impl Surroundings {

@@ -16,6 +16,7 @@ use super::{
     files::DefinitionFiles,
     hook_checks::hook_rules,
     models::ModelCatalog,
+    outer::project_root,
     secrets::SecretStore,
     workspace_files::{UnreadFile, WorkspaceFiles},
     workspace_options::TrustPolicy,
@@ -62,9 +63,7 @@ pub(super) struct ExaminedFiles {
 }
 
 impl<'a> ReferenceResolver<'a> {
-    /// A resolver for a workspace.
-    ///
-    /// Of the `PATH`, only directories are searched into which the project cannot put a program of a common name.
+    /// A resolver for a workspace. It searches all of the `PATH`: see [`Self::in_project`].
     pub(super) fn new(
         workspace: &'a WorkspaceFiles,
         environment: &'a dyn Fn(&str) -> Option<String>,
@@ -74,12 +73,13 @@ impl<'a> ReferenceResolver<'a> {
         let path = split_paths(environment("PATH").as_deref().unwrap_or(USUAL_PATH)).collect();
         let (examined, programs) = (RefCell::default(), RefCell::default());
         Self { workspace, environment, secrets, models, path, permitted: None, examined, programs }
-            .without_programs_of(&[workspace.root().to_owned()])
     }
 
-    /// The same, which finds no programs in these directories.
-    pub(super) fn without_programs_of(mut self, roots: &[PathBuf]) -> Self {
-        self.path.retain(|entry| is_safe_in_path(entry, roots));
+    /// The same, which of the `PATH` searches only directories into which neither the project of the workspace nor one
+    /// `around` it can put a program of a common name.
+    pub(super) fn in_project(mut self, settings: &Settings, around: &[PathBuf]) -> Self {
+        let own = project_root(self.workspace.root(), settings, self.environment);
+        self.path.retain(|entry| is_safe_in_path(entry, own.as_slice()) && is_safe_in_path(entry, around));
         self
     }
 
@@ -305,7 +305,7 @@ impl ReferenceSources<'_> {
         let models =
             ModelCatalog { known: &self.settings.models, of_host: self.models, workspace: id, declared };
         let resolver = ReferenceResolver::new(&workspace, self.environment, &secrets, &models);
-        let resolver = resolver.without_programs_of(self.project_roots).limited_to(permitted);
+        let resolver = resolver.in_project(self.settings, self.project_roots).limited_to(permitted);
         let rules = hook_rules(self.settings);
         match natives().find(|native| native.name() == *dialect) {
             None => {
@@ -443,7 +443,8 @@ mod tests {
             declared: None,
         };
         let workspace_files = WorkspaceFiles::open(root).unwrap();
-        let disk = ReferenceResolver::new(&workspace_files, &environment, &secrets, &models);
+        let disk = ReferenceResolver::new(&workspace_files, &environment, &secrets, &models)
+            .in_project(&Settings::default(), &[]);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), ResolvedPath::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), ResolvedPath::Found("/bin/sh".into()));

@@ -23,7 +23,7 @@ use super::{
         TimeUnit, search_or_word,
     },
 };
-use crate::model::{DialectName, Draft, HandlerKind, Json, Scope, Target, Workspace};
+use crate::model::{DialectName, Draft, HandlerKind, Json, Scope, Target, Verdict, Workspace};
 
 /// Its events; the columns are those of Claude Code's table.
 const ROWS: &[EventRow] = rows! {
@@ -155,7 +155,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
         reply::combine_native(earlier, &mut reply);
         reply
     },
-    ends_chain: |_| &[],
+    ends_chain: |_| &[Verdict::Halt],
 };
 
 /// The keys of a hook, which stands in an event's list itself.

@@ -14,8 +14,8 @@ use combine::combine;
 pub(super) use combine::next_prompt;
 pub(super) use output::{GeminiDecision, GeminiOutput};
 pub(super) use payload::translate;
-pub(super) use reply::object_in;
 use reply::read;
+pub(super) use reply::{PrintedAnswer, answer_in};
 use response::write;
 
 use super::{
@@ -31,7 +31,7 @@ use super::{
         TimeUnit, exact_or_regex, plugin_json,
     },
 };
-use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Verdict, Workspace};
+use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Workspace};
 
 /// Its 11 events; the columns are those of Claude Code's table. Plain text never depends on the event.
 const ROWS: &[EventRow] = rows! {
@@ -140,7 +140,7 @@ pub(super) static GEMINI: NativeDialect = NativeDialect {
     translate,
     apply_patch: |_, _, patch| Ok(patch.clone()),
     combine,
-    ends_chain: |_| &[Verdict::Halt],
+    ends_chain: |_| &[],
 };
 
 fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> {

@@ -58,12 +58,14 @@ pub enum HostRuns {
     InProject,
     /// In sessions that began before hookyard took the hook over, as `relay` says of each event.
     BeforeAdoption,
+    /// In every session, and hookyard runs it for no event at all: it is the entry by which its agent asks hookyard.
+    Entry,
 }
 
 impl HostRuns {
     /// Whether it is the agent that runs the hook now.
     pub(crate) fn is_by_agent(self) -> bool {
-        matches!(self, Self::Always | Self::InProject)
+        matches!(self, Self::Always | Self::InProject | Self::Entry)
     }
 }
 

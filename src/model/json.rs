@@ -31,6 +31,33 @@ pub struct JsonError {
     pub column: usize,
 }
 
+/// JSON with `\ufffd` in place of each escape of an unpaired surrogate; none if there is no such escape.
+pub(super) fn with_paired_surrogates(json: &[u8]) -> Option<Vec<u8>> {
+    memchr::memmem::find(json, b"\\u")?;
+    let mut mended: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(found) = json.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        let escape = at + found;
+        at = match escaped_unit(json, escape) {
+            Some(0xd800..=0xdbff) if matches!(escaped_unit(json, escape + 6), Some(0xdc00..=0xdfff)) => {
+                escape + 12
+            }
+            Some(0xd800..=0xdfff) => {
+                mended.get_or_insert_with(|| json.to_vec())[escape + 2..escape + 6].copy_from_slice(b"fffd");
+                escape + 6
+            }
+            _ => escape + 2,
+        };
+    }
+    mended
+}
+
+/// The UTF-16 code unit of an escape that begins at a place.
+fn escaped_unit(json: &[u8], at: usize) -> Option<u16> {
+    let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 impl Json {
     /// Takes a text as one JSON value.
     ///
@@ -296,6 +323,25 @@ impl<'de> SeenKeys<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unpaired_surrogate_is_replaced_and_nothing_else() {
+        let cases = [
+            (r#"{"a":"x\ud83d"}"#, Some(r#"{"a":"x\ufffd"}"#)),
+            (r#""\uDE00 \ud83d\ud83d\ude00""#, Some(r#""\ufffd \ufffd\ud83d\ude00""#)),
+            (r#""\ud83d\ude00""#, None),
+            (r#""\\ud83d \n \u00e9""#, None),
+            (r#""\ud8"#, None),
+            (r#""\"#, None),
+        ];
+        for (json, mended) in cases {
+            assert_eq!(
+                with_paired_surrogates(json.as_bytes()),
+                mended.map(|text| text.as_bytes().to_vec()),
+                "{json}"
+            );
+        }
+    }
 
     #[test]
     fn accepts_what_every_parser_reads_alike() {

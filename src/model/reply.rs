@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Ended, Json, NoteKind, Target, TokenUsage, Verdict};
+use super::{Ended, Json, NoteKind, Target, TokenUsage, Verdict, json::with_paired_surrogates};
 
 /// What a handler returned, before its dialect reads it.
 #[derive(Debug, Clone)]
@@ -32,6 +32,31 @@ pub enum RawReply {
     Text(String),
     /// A native hook's reply, which needs no reading.
     Native(Reply),
+}
+
+impl RawReply {
+    /// The same with U+FFFD in place of each unpaired surrogate. JavaScript writes one for an emoji that it has cut in
+    /// half, and agents read it.
+    pub(crate) fn with_paired_surrogates(mut self) -> Self {
+        match &mut self {
+            Self::Command { stdout, stderr, .. } => [stdout, stderr].into_iter().for_each(pair_surrogates),
+            Self::Http { body, .. } => pair_surrogates(body),
+            Self::Text(text) => {
+                let mended = with_paired_surrogates(text.as_bytes());
+                if let Some(mended) = mended.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                    *text = mended;
+                }
+            }
+            Self::Native(_) => {}
+        }
+        self
+    }
+}
+
+fn pair_surrogates(bytes: &mut Bytes) {
+    if let Some(mended) = with_paired_surrogates(bytes) {
+        *bytes = mended.into();
+    }
 }
 
 /// What a hook answers, as its dialect reads the raw reply.

@@ -112,6 +112,7 @@ pub(super) fn is_left_to_host(hook: &Hook, event: &Event, of_snapshot: &Workspac
     };
     match hook.execution.host_runs {
         HostRuns::Never => false,
+        HostRuns::Entry => true,
         HostRuns::Always => hook.dialect.name() == event.dialect,
         HostRuns::InProject => hook.dialect.name() == event.dialect && is_of_project(),
         // The workspace itself says that its hooks are adopted: it could have moved a guard where nobody runs it. Its

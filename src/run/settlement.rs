@@ -41,7 +41,7 @@ impl Course {
         match reply {
             Some(reply) if self.event.is_interceptor() => self.intercept(hook, reply, input, &mut report),
             Some(reply) => self.observe(hook, reply, input, &mut report),
-            None => {}
+            None => self.keep_patches(hook, input),
         }
         let verdict = report.verdict;
         self.states[step] = StepState::Reported(report);
@@ -51,7 +51,7 @@ impl Course {
     /// Whether a verdict ends the chain for all dialects. One that is milder than a block closes the chain for its
     /// own dialect only: what another dialect's hook would forbid, no hook of this one can permit.
     fn ends_chain(&mut self, hook: &Hook, verdict: Verdict) -> bool {
-        let ends = verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict);
+        let ends = hook.dialect.ends_chain(self.event.kind, verdict);
         if ends && verdict < Verdict::Block {
             self.closed.push(hook.dialect.name());
         }
@@ -66,8 +66,8 @@ impl Course {
         report.warnings.extend(reply.warnings);
         let (verdict, reason) = reply.decision.into_parts();
         report.verdict = report.verdict.max(own);
-        if verdict < Verdict::Block {
-            for patch in reply.patches {
+        for patch in reply.patches {
+            if verdict < Verdict::Block || matches!(patch, Patch::HooksOnly(..)) {
                 self.patch(hook, patch, report);
             }
         }
@@ -89,6 +89,20 @@ impl Course {
             MergeRule::Combined | MergeRule::CombinedLatestNotes => {
                 self.merger.decide_combined(hook, own, verdict, reason);
             }
+        }
+    }
+
+    /// Applies what earlier hooks of its dialect patched, after a hook without a reply: hooks may have been shown
+    /// something else than what the host gets.
+    fn keep_patches(&mut self, hook: &Hook, input: &Draft) {
+        let kind = self.event.kind;
+        if !self.event.is_interceptor() || hook.dialect.merge_rule(kind) == MergeRule::Strictest {
+            return;
+        }
+        let reply = self.merger.combine(hook, kind, input, Reply::proceed());
+        if reply.decision.verdict() < Verdict::Block {
+            // They were counted for the hooks that gave them.
+            reply.patches.into_iter().for_each(|patch| drop(self.try_patch(hook, patch)));
         }
     }
 

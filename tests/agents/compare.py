@@ -78,12 +78,15 @@ class Session:
             time.sleep(0.05)
         return f"{self.hookyard} relay --dialect {dialect} --socket {socket} --if-down block"
 
+    def agent(self, command, environment, written=""):
+        """Runs the agent in the project with this on its standard input."""
+        base = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        return subprocess.run(command, cwd=self.project, env={**base, **environment}, input=written,
+                              capture_output=True, text=True, timeout=120)
+
     def run(self, command, environment, written=""):
         """Runs the agent in the project with this on its standard input. Returns its exit code."""
-        base = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
-        done = subprocess.run(command, cwd=self.project, env={**base, **environment}, input=written,
-                              capture_output=True, text=True, timeout=120)
-        return done.returncode
+        return self.agent(command, environment, written).returncode
 
     def requests(self):
         """What the model was asked."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Connects real agents as the README does, and looks whether its first guard blocks in each, with the agent's own hooks run
-once.
+once: by the agent, and with `--adopt` by hookyard.
 
     tests/agents/connect.py [target/debug/hookyard]
 
@@ -110,7 +110,7 @@ def hookyard(session, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def try_agent(name):
+def try_agent(name, adopts):
     """What is wrong with a connected agent."""
     prepare, turns = AGENTS[name]
     wrong = []
@@ -127,7 +127,8 @@ def try_agent(name):
         digest = re.search(r"trust .*--yes (\w+)", said)
         if digest is None or hookyard(session, "trust", "--yes", digest[1])[0] != 0:
             wrong.append(f"the guard is not trusted: {said}")
-        code, said = hookyard(session, "connect", name, "--daemon", "on-demand")
+        adopt = ["--adopt"] if adopts else []
+        code, said = hookyard(session, "connect", name, "--daemon", "on-demand", *adopt)
         print(said)
         if code != 0 or "answered" not in said:
             wrong.append("connect proved nothing")
@@ -149,6 +150,8 @@ def try_agent(name):
             wrong.append(f"the agent's own hook ran {len(runs)} times")
         if hookyard(session, "status")[0] != 0:
             wrong.append("no event has started the daemon")
+        if ('"command": "cat > ' in file.read_text()) == adopts:
+            wrong.append("the agent's own hook is at the wrong place")
         code, said = hookyard(session, "disconnect", name)
         # Some agents write into their settings themselves, so not every byte is the same.
         if code != 0 or json.loads(file.read_text())["hooks"] != settings["hooks"]:
@@ -164,9 +167,11 @@ def main():
         if not shutil.which(name):
             print(f"skipped   {name}: it is not on the PATH")
             continue
-        wrong = try_agent(name)
-        failed |= bool(wrong)
-        print(f"{'wrong' if wrong else 'right':9} {name}{''.join(f'{chr(10)}          {what}' for what in wrong)}", flush=True)
+        for adopts in (False, True):
+            wrong = try_agent(name, adopts)
+            failed |= bool(wrong)
+            how = f"{name}{' --adopt' if adopts else ''}"
+            print(f"{'wrong' if wrong else 'right':9} {how}{''.join(f'{chr(10)}          {what}' for what in wrong)}", flush=True)
     sys.exit(failed)
 
 

@@ -1,6 +1,6 @@
 """A model API for agents under test: each request with tools gets the next scripted turn, a list of content blocks.
 
-It writes each of these requests to a file, with the time at which it came as `at`, in seconds. It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content.
+It writes each of these requests to a file, with its path as `path` and the time at which it came as `at`, in seconds. It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content.
 """
 
 import json
@@ -125,7 +125,7 @@ class Model(BaseHTTPRequestHandler):
         request = json.loads(body)
         blocks = DONE
         if request.get("tools"):
-            LOG.write(json.dumps({**request, "at": arrived}) + "\n")
+            LOG.write(json.dumps({**request, "path": path, "at": arrived}) + "\n")
             LOG.flush()
             blocks = TURNS[Model.turn] if Model.turn < len(TURNS) else DONE
             Model.turn += 1

@@ -160,6 +160,7 @@ impl ConnectionChange<'_> {
             agent: self.agent.dialect.as_str().to_owned(),
             reach: self.place.reach,
             root: self.place.root.clone(),
+            outside: self.place.outside_with(known),
             file: self.file.path.clone(),
             events: self.events.clone(),
             written: written.unwrap_or_else(|| sha256(self.after.as_bytes())),
@@ -209,16 +210,12 @@ impl ConnectionChange<'_> {
         if let Some(digest) = known.and_then(|known| known.before.as_deref()) {
             step(&mut page, screen, "backup", &display_path(&store.backup_path(digest)));
         }
-        step(&mut page, screen, "serves", &format!("workspaces in {}", display_path(&self.place.root)));
+        step(&mut page, screen, "serves", &self.place.serves(known));
         if let Some(adopted) = &self.adopted {
             let hooks = plural(adopted.count, "hook");
             let file = display_path(&adopted.file.path);
-            step(
-                &mut page,
-                screen,
-                "adopted",
-                &format!("{hooks} of {title}, which hookyard runs now: {file}"),
-            );
+            let text = format!("{hooks} of {title}, which hookyard runs now: {file}");
+            step(&mut page, screen, "adopted", &text);
         }
         if self.own_hooks > 0 {
             let hooks = plural(self.own_hooks, "hook");

@@ -20,6 +20,7 @@ pub(super) use agents::{AGENTS, AgentProfile, holds_back, is_executable};
 pub(super) use disconnect::DisconnectCommand;
 pub(super) use entries::{AgentEntry, AgentSettings, is_relay};
 pub(super) use on_demand::{OnDemandDaemon, StartFailed};
+pub(super) use place::is_below;
 pub(super) use settings_file::AgentSettingsFile;
 
 use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
@@ -57,8 +58,7 @@ order and as the agent would. Start a new session of the agent afterwards: most 
 Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers.";
 
 /// What is offered for command hooks that hookyard runs.
-const TUNE_OFFER: &str = "`hookyard tune --events FILE.jsonl` finds out which of the command hooks are faster when their \
-                          processes are kept warm";
+const TUNE_OFFER: &str = "finds out which of the command hooks are faster when their processes are kept warm";
 
 /// The same for those that the agent runs itself.
 const TUNE_AFTER_ADOPTION: &str = "hookyard can keep the processes of command hooks warm once it runs them: `--adopt`, \
@@ -146,11 +146,15 @@ impl ConnectCommand {
         screen.print(&change.report(changed, &store, &record, screen))?;
         services.start(&change.daemon, &store, screen)?;
         reload(sockets, screen);
-        let exit =
-            change::prove(agent, &change.place.root, &sockets.event_socket.interactive_client(), screen)?;
+        let exit = change::prove(
+            agent,
+            &change.place.test_directory(),
+            &sockets.event_socket.interactive_client(),
+            screen,
+        )?;
         if let Some(offer) = tune_offer(&change) {
             let mut page = Page::default();
-            step(&mut page, screen, "faster", offer);
+            step(&mut page, screen, "faster", &offer);
             screen.print(&page.into_text())?;
         }
         Ok(exit)
@@ -309,11 +313,13 @@ impl ConnectCommand {
 }
 
 /// What is offered if hookyard runs command hooks of the agent, or could.
-fn tune_offer(change: &ConnectionChange<'_>) -> Option<&'static str> {
+fn tune_offer(change: &ConnectionChange<'_>) -> Option<String> {
+    let root = shell_quoted(&change.place.root);
+    let tune = format!("`hookyard tune --dialect {} --workspace {root}` {TUNE_OFFER}", change.agent.dialect);
     let (text, offer) = match &change.adopted {
-        Some(MovedHooks { text: Some(text), .. }) => (Some(text.as_bytes()), TUNE_OFFER),
-        Some(MovedHooks { file, .. }) => (file.bytes.as_deref(), TUNE_OFFER),
-        None => (Some(change.after.as_bytes()), TUNE_AFTER_ADOPTION),
+        Some(MovedHooks { text: Some(text), .. }) => (Some(text.as_bytes()), tune),
+        Some(MovedHooks { file, .. }) => (file.bytes.as_deref(), tune),
+        None => (Some(change.after.as_bytes()), TUNE_AFTER_ADOPTION.to_owned()),
     };
     let settings = AgentSettings::read(change.agent, text).ok()?;
     settings.has_own_commands(change.agent).then_some(offer)

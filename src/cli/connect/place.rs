@@ -1,6 +1,9 @@
 //! What `connect` and `disconnect` share: which agent is meant and where, the record, and how steps are shown.
 
-use std::{path::PathBuf, sync::LazyLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use clap::{Args, ValueEnum, builder::PossibleValue};
 
@@ -10,9 +13,11 @@ use super::{
         escape,
         exit::CliError,
         flags::SettingsFlags,
+        paths::display_path,
         screen::Screen,
         settings::{VariablePolicy, settings_of, tell},
         table::Page,
+        workspace::nearest_above,
         wrap,
     },
     agents::{AGENTS, AgentProfile},
@@ -20,7 +25,7 @@ use super::{
     settings_file::AgentSettingsFile,
 };
 use crate::{
-    config::{self, ConnectionReach, ConnectionStore, Settings, StateFileError},
+    config::{self, AgentConnection, ConnectionReach, ConnectionStore, Settings, StateFileError},
     daemon::ClientError,
 };
 
@@ -88,6 +93,8 @@ pub(super) struct AgentPlace {
     pub(super) reach: ConnectionReach,
     /// The home directory or the project.
     pub(super) root: PathBuf,
+    /// The workspace of the current directory, if it is outside of it and no setting has it served.
+    pub(super) outside: Option<PathBuf>,
     /// The settings file, as it is named.
     pub(super) file: PathBuf,
     /// The directory that the settings file has to be in.
@@ -97,6 +104,28 @@ pub(super) struct AgentPlace {
 }
 
 impl AgentPlace {
+    /// The workspaces outside of the root that are served from now on.
+    pub(super) fn outside_with(&self, known: Option<&AgentConnection>) -> Vec<PathBuf> {
+        let before = known.map(|known| known.outside.clone()).unwrap_or_default();
+        let is_new = |workspace: &&PathBuf| !before.iter().any(|known| workspace.starts_with(known));
+        let new = self.outside.as_ref().filter(is_new).cloned();
+        before.into_iter().chain(new).collect()
+    }
+
+    /// What a person is told about the workspaces that are served.
+    pub(super) fn serves(&self, known: Option<&AgentConnection>) -> String {
+        let outside = known.map_or(&[][..], |known| &known.outside);
+        let roots = outside.iter().chain([&self.root]).rev().map(|root| display_path(root));
+        format!("workspaces in {}", roots.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Where the test event comes from: the current directory, if it is in a workspace that is served.
+    pub(super) fn test_directory(&self) -> PathBuf {
+        let current = std::env::current_dir().and_then(|current| current.canonicalize()).ok();
+        let is_served = |current: &PathBuf| self.outside.is_some() || is_below(current, &self.root);
+        current.filter(is_served).unwrap_or_else(|| self.root.clone())
+    }
+
     /// Hooks that are moved out of this file would run nowhere.
     pub(super) fn out_of_sight(&self) -> CliError {
         CliError::with_help(
@@ -124,6 +153,7 @@ impl ConnectionPlace {
                 reach: ConnectionReach::Project,
                 boundary: root.clone(),
                 root,
+                outside: None,
                 file,
                 is_searched: true,
             });
@@ -137,8 +167,24 @@ impl ConnectionPlace {
         let (file, boundary) = agent.user_settings(&home, &environment).ok_or_else(no_file)?;
         let searched = searched.zip(agent.user_file()).map(|(home, name)| home.join(name));
         let is_searched = searched.as_ref() == Some(&file);
-        Ok(AgentPlace { reach: ConnectionReach::User, root: home, file, boundary, is_searched })
+        let outside = current_workspace_outside(&home, settings);
+        Ok(AgentPlace { reach: ConnectionReach::User, root: home, outside, file, boundary, is_searched })
     }
+}
+
+/// The workspace of the current directory, if it is neither below the home directory nor served by a setting.
+fn current_workspace_outside(home: &Path, settings: &Settings) -> Option<PathBuf> {
+    let current = std::env::current_dir().ok()?.canonicalize().ok()?;
+    let workspace = nearest_above(&current, settings).filter(|root| root.parent().is_some())?;
+    let declared = settings.workspaces.values().map(|declared| &declared.root);
+    let mut served = settings.workspace_roots.iter().chain(declared).map(PathBuf::as_path).chain([home]);
+    let is_served = served.any(|root| is_below(&workspace, root));
+    (!is_served).then_some(workspace)
+}
+
+/// Whether a directory is another one or below it, links resolved.
+pub(in crate::cli) fn is_below(directory: &Path, above: &Path) -> bool {
+    directory.starts_with(above.canonicalize().as_deref().unwrap_or(above))
 }
 
 /// The settings of a command about connections, and its record.

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     config::{self, LoadedWorkspace},
     dialect,
-    model::{DialectName, Event, EventKind, Handler, Hook, Literals, MatchField},
+    model::{DialectName, Event, EventKind, Handler, Hook, HostRuns, Literals, MatchField},
     registry::Snapshot,
 };
 use report::{TuneReport, TunedHook};
@@ -180,7 +180,10 @@ impl TuneCommand {
         screen: &Screen,
     ) -> Vec<TunedHook> {
         let is_meant = |hook: &Hook| match self.hooks.as_slice() {
-            [] => hook.enabled && matches!(hook.handler, Handler::Command(_)),
+            [] => {
+                let is_entry = hook.execution.host_runs == HostRuns::Entry;
+                hook.enabled && !is_entry && matches!(hook.handler, Handler::Command(_))
+            }
             names => names.iter().any(|name| is_called(hook, name)),
         };
         let meant: Vec<&Hook> =

@@ -309,7 +309,8 @@ impl HookTrial<'_> {
         let RawReply::Command { exit_code, stdout, truncated, .. } = raw.clone() else {
             return Ok(Err("its answer is not that of a command".to_owned()));
         };
-        let read = redactor.read(raw, |raw| hook.dialect.read_reply(hook, event.kind, raw));
+        let read =
+            redactor.read(raw, |raw| hook.dialect.read_reply(hook, event.kind, raw.with_paired_surrogates()));
         Ok(match read {
             Err(failure) => Err(failure.message),
             Ok(Reply { failure: Some(failure), .. }) => Err(failure.message),

@@ -58,11 +58,10 @@ impl FileDefaults {
             DisableSyntax::BesideEvents(key) => common.all_off |= hooks[key] == true,
             DisableSyntax::Never => {}
             DisableSyntax::AllOrSome(section) => {
-                for place in [hooks, &file[section]] {
-                    common.all_off |= place["enabled"] == false;
-                    let names = place["disabled"].as_array().into_iter().flatten();
-                    common.off.extend(names.filter_map(Value::as_str).map(str::to_owned));
-                }
+                let place = &file[section];
+                common.all_off |= place["enabled"] == false;
+                let names = place["disabled"].as_array().into_iter().flatten();
+                common.off.extend(names.filter_map(Value::as_str).map(str::to_owned));
             }
         }
         common

@@ -28,7 +28,7 @@ pub(super) fn combine(row: &EventRow, draft: &Draft, earlier: &[Reply], mut repl
         output.decision = Some(GeminiDecision::Allow);
     }
     let configs: Vec<Json> = all().flat_map(|reply| &reply.patches).filter_map(tool_config).collect();
-    let opinion = given_a_reason(opinion(&output), all());
+    let opinion = given_a_reason(opinion(row, &output), all());
     let mut joined = Reply { decision: opinion, native: words(row, &output), ..std::mem::take(&mut reply) };
     if row.kind == EventKind::BeforeToolSelection {
         joined.notes.clear();
@@ -36,10 +36,24 @@ pub(super) fn combine(row: &EventRow, draft: &Draft, earlier: &[Reply], mut repl
     if row.kind == EventKind::AfterToolDispatch {
         joined.suppress_output = output.suppress_output == Some(true);
     }
+    if row.kind == EventKind::BeforeToolSelection && is_home && configs.is_empty() {
+        // The agent makes a configuration of any answer.
+        joined.patches.extend(Json::parse("{}").ok().map(|none| Patch::Target(Target::ToolConfig, none)));
+    }
     joined.patches = joined.patches.into_iter().map(|patch| whole(draft, patch, &configs)).collect();
-    joined.patches.extend(next_prompt(row, draft, &joined.notes));
-    if row.kind == EventKind::BeforeToolDispatch {
-        joined.patches = tool_input(draft, earlier, joined.patches, has_failed);
+    joined.patches.extend(next_prompt(row, draft, &joined.notes).filter(|_| !has_failed));
+    match row.kind {
+        EventKind::BeforeToolDispatch => {
+            joined.patches = latest(Target::ToolInput, draft, earlier, joined.patches, has_failed);
+        }
+        EventKind::BeforeModelCall => {
+            joined.patches = latest(Target::ModelRequest, draft, earlier, joined.patches, has_failed);
+        }
+        // The next hook is given the response of the model all the same.
+        EventKind::AfterModelCall if is_home => {
+            joined.patches = latest(Target::ModelResponse, draft, earlier, joined.patches, true);
+        }
+        _ => {}
     }
     if !is_home {
         abroad(row, &output.hook_specific_output, &mut joined);
@@ -83,25 +97,25 @@ fn whole(draft: &Draft, patch: Patch, configs: &[Json]) -> Patch {
     Patch::Target(target, whole.unwrap_or(value))
 }
 
-/// The input of a tool call: the latest that a hook gave, in place of the host's. The next hook is given all of them,
-/// merged, but not that of a hook that failed.
-fn tool_input(draft: &Draft, earlier: &[Reply], patches: Vec<Patch>, failed: bool) -> Vec<Patch> {
+/// Patches of a target of which the latest that a hook gave takes the place of the host's. The next hook is given all of
+/// them, merged, but not that of a hook that is `hidden` from it.
+fn latest(target: Target, draft: &Draft, earlier: &[Reply], patches: Vec<Patch>, hidden: bool) -> Vec<Patch> {
     let given = |patch: &Patch| match patch {
-        Patch::Target(Target::ToolInput, value) => Some(value.clone()),
+        Patch::Target(of, value) if *of == target => Some(value.clone()),
         _ => None,
     };
     let own = patches.iter().find_map(given);
-    let latest =
-        own.clone().or_else(|| earlier.iter().rev().flat_map(|reply| &reply.patches).find_map(given));
-    let Some(latest) = latest else { return patches };
-    let current = draft.target(Target::ToolInput);
-    let next = match own.filter(|_| !failed) {
+    let before = || earlier.iter().rev().flat_map(|reply| &reply.patches);
+    let before = || given(&whole(draft, before().find(|patch| given(patch).is_some())?.clone(), &[]));
+    let Some(latest) = own.clone().or_else(before) else { return patches };
+    let current = draft.target(target);
+    let next = match own.filter(|_| !hidden) {
         Some(own) => merge_one_level(current, &own).ok(),
         None => current.cloned(),
     };
     let mut all: Vec<Patch> = patches.into_iter().filter(|patch| given(patch).is_none()).collect();
-    all.push(Patch::Target(Target::ToolInput, latest));
-    all.extend(next.map(|next| Patch::HooksOnly(Target::ToolInput, next)));
+    all.push(Patch::Target(target, latest));
+    all.extend(next.map(|next| Patch::HooksOnly(target, next)));
     all
 }
 
@@ -123,7 +137,7 @@ pub(in crate::dialect) fn next_prompt(
 /// The fields that hosts of the same dialect receive beyond the outcome.
 fn words(row: &EventRow, output: &GeminiOutput) -> Vec<(Box<str>, Json)> {
     let verdict = match row.kind.strategy() {
-        Strategy::Serial => opinion(output).verdict(),
+        Strategy::Serial => opinion(row, output).verdict(),
         // The verdict of a hook that only watches is lost.
         Strategy::Parallel => Verdict::Proceed,
     };

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::{
     dialect::{
+        event_reader::unquoted,
         event_table::EventRow,
-        output::{
-            check_size, excerpt, flag_of, invalid, misspelt_key, object_of, text_of, unknown_keys, value_of,
-        },
+        output::{check_size, excerpt, invalid, misspelt_key, object_of, unknown_keys, value_of, wrong_type},
     },
     model::{EventKind, Failure, Json, JsonFields, MergeRule, Reply},
 };
@@ -140,43 +140,27 @@ impl GeminiOutput {
             && self.hook_specific_output.is_empty()
     }
 
-    /// Reads a hook's output, with warnings about likely mistakes.
+    /// Reads a hook's output. As for the agent, a field of a wrong type costs no other field.
     ///
-    /// Returns a failure if a known field has the wrong type or the decision is unknown.
-    pub(in crate::dialect) fn read(fields: &JsonFields<'_>) -> Result<(Self, Vec<String>), Failure> {
-        let mut warnings = unknown_keys(fields, &TOP_KEYS, "");
-        let decision = match text_of(fields, "", "decision")? {
-            Some(word) => Some(GeminiDecision::of(&word).ok_or_else(|| no_decision(&word))?),
-            None => None,
-        };
+    /// Returns a failure if a patch is too large.
+    pub(in crate::dialect) fn read(fields: &JsonFields<'_>) -> Result<ReadOutput, Failure> {
+        let mut reading = Reading { warnings: unknown_keys(fields, &TOP_KEYS, ""), mistake: None };
         let mut output = Self {
-            r#continue: flag_of(fields, "", "continue")?,
-            stop_reason: text_of(fields, "", "stopReason")?,
-            suppress_output: flag_of(fields, "", "suppressOutput")?,
-            system_message: text_of(fields, "", "systemMessage")?,
-            decision,
-            reason: text_of(fields, "", "reason")?,
+            r#continue: reading.flag(fields, "continue").map(|value| value != "false"),
+            stop_reason: reading.text(fields, "stopReason"),
+            suppress_output: reading.flag(fields, "suppressOutput").map(is_true),
+            system_message: reading.text(fields, "systemMessage"),
+            decision: reading.decision(fields),
+            reason: reading.text(fields, "reason"),
             hook_specific_output: SpecificOutput::default(),
         };
         if let Some(specific) = value_of(fields, "hookSpecificOutput") {
-            let specific = object_of("hookSpecificOutput", specific)?;
-            text_of(&specific, WITHIN, "additionalContext")?;
-            flag_of(&specific, WITHIN, "clearContext")?;
-            for name in OBJECTS {
-                let Some(value) = value_of(&specific, name) else { continue };
-                check_size(value)?;
-                object_of(&format!("{WITHIN}{name}"), value)?;
-            }
-            for (name, value) in
-                specific.iter().filter(|(name, value)| *name != "hookEventName" && value.get() != "null")
-            {
-                if !SPECIFIC_KEYS.contains(&name) {
-                    warnings.extend(misspelt_key(name, &SPECIFIC_KEYS, WITHIN));
-                }
-                output.hook_specific_output.0.push((name.into(), Json::checked(value)));
+            match object_of("hookSpecificOutput", specific) {
+                Ok(specific) => output.hook_specific_output = reading.specific(&specific)?,
+                Err(mistake) => reading.note(mistake),
             }
         }
-        Ok((output, warnings))
+        Ok(ReadOutput { output, warnings: reading.warnings, mistake: reading.mistake })
     }
 
     /// Stores it in a reply.
@@ -187,7 +171,7 @@ impl GeminiOutput {
     /// The output of the hook of a reply; empty if it gave none.
     pub(super) fn kept_in(reply: &Reply) -> Option<Self> {
         let (_, kept) = reply.native.iter().find(|(name, _)| **name == *KEPT)?;
-        Self::read(&kept.fields()?).ok().map(|(output, _)| output)
+        Self::read(&kept.fields()?).ok().map(|read| read.output)
     }
 
     /// Merges several outputs by the rule of their event.
@@ -243,6 +227,100 @@ impl GeminiOutput {
             hook_specific_output: self.hook_specific_output,
         }
     }
+}
+
+/// A hook's output as it was read.
+pub(in crate::dialect) struct ReadOutput {
+    pub(in crate::dialect) output: GeminiOutput,
+    /// Likely mistakes.
+    pub(in crate::dialect) warnings: Vec<String>,
+    /// The first field that cannot count as it is written.
+    pub(in crate::dialect) mistake: Option<Failure>,
+}
+
+/// What is noticed while an output is read.
+struct Reading {
+    warnings: Vec<String>,
+    mistake: Option<Failure>,
+}
+
+impl Reading {
+    fn note(&mut self, mistake: Failure) {
+        self.mistake.get_or_insert(mistake);
+    }
+
+    /// A value that should be a flag, as it is written.
+    fn flag<'a>(&mut self, fields: &JsonFields<'a>, name: &str) -> Option<&'a str> {
+        let value = value_of(fields, name)?;
+        if !matches!(value.get(), "true" | "false") {
+            self.note(wrong_type(name, "a boolean", value));
+        }
+        Some(value.get())
+    }
+
+    /// A text. JavaScript makes one of any other value that is not false.
+    fn text(&mut self, fields: &JsonFields<'_>, name: &str) -> Option<String> {
+        let value = value_of(fields, name)?;
+        if let Some(text) = unquoted(value) {
+            return Some(text.into_owned());
+        }
+        self.note(wrong_type(name, "a string", value));
+        is_true(value.get()).then(|| value.get().to_owned())
+    }
+
+    /// The decision. An unknown one is none.
+    fn decision(&mut self, fields: &JsonFields<'_>) -> Option<GeminiDecision> {
+        let value = value_of(fields, "decision")?;
+        let Some(word) = unquoted(value) else {
+            self.note(wrong_type("decision", "a string", value));
+            return None;
+        };
+        let decision = GeminiDecision::of(&word);
+        if decision.is_none() {
+            self.note(no_decision(&word));
+        }
+        decision
+    }
+
+    /// The fields of `hookSpecificOutput` that are of the right type.
+    ///
+    /// Returns a failure if a patch is too large.
+    fn specific(&mut self, fields: &JsonFields<'_>) -> Result<SpecificOutput, Failure> {
+        let mut kept = SpecificOutput::default();
+        for (name, value) in
+            fields.iter().filter(|(name, value)| *name != "hookEventName" && value.get() != "null")
+        {
+            if !SPECIFIC_KEYS.contains(&name) {
+                self.warnings.extend(misspelt_key(name, &SPECIFIC_KEYS, WITHIN));
+            }
+            if OBJECTS.contains(&name) {
+                check_size(value)?;
+            }
+            match wrong_within(name, value) {
+                Some(mistake) => self.note(mistake),
+                None => kept.0.push((name.into(), Json::checked(value))),
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// Why a field of `hookSpecificOutput` does not count.
+fn wrong_within(name: &str, value: &RawValue) -> Option<Failure> {
+    let full_name = format!("{WITHIN}{name}");
+    match name {
+        "additionalContext" if unquoted(value).is_none() => Some(wrong_type(&full_name, "a string", value)),
+        "clearContext" if !matches!(value.get(), "true" | "false") => {
+            Some(wrong_type(&full_name, "a boolean", value))
+        }
+        _ if OBJECTS.contains(&name) => object_of(&full_name, value).err(),
+        _ => None,
+    }
+}
+
+/// Whether JavaScript takes a value that is not a text for true.
+fn is_true(value: &str) -> bool {
+    !matches!(value, "false" | "0" | "-0" | "0.0" | "\"\"")
 }
 
 fn no_decision(word: &str) -> Failure {

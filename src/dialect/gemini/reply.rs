@@ -1,13 +1,13 @@
 //! Reads the answers of Gemini CLI's hooks: JSON at any exit code, or text whose exit code is the decision.
 
-use super::output::{FAILED, GeminiDecision, GeminiOutput};
+use super::output::{FAILED, GeminiDecision, GeminiOutput, ReadOutput};
 use crate::{
     dialect::{
         event_table::EventRow,
         output::{default_reason, exited, invalid, printed_too_much, whole_object},
     },
     model::{
-        EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply, Strategy,
+        EventKind, Failure, Hook, HookDecision, Json, MergeRule, NoteKind, Patch, RawReply, Reply, Strategy,
         Target,
     },
 };
@@ -23,40 +23,66 @@ pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, 
         return Err(invalid("only programs answer in this dialect"));
     };
     let text = [&stdout, &stderr]
-        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
+        .map(|bytes| trimmed(&String::from_utf8_lossy(bytes)).to_owned())
         .into_iter()
         .find(|text| !text.is_empty());
     let failure = (exit_code != 0).then(|| exited(exit_code, &stderr));
-    let (output, warnings) = match (text, &failure) {
-        (None, None) => return Ok(Reply::proceed()),
-        (None, Some(failure)) => return Err(failure.clone()),
-        (Some(_), _) if truncated && exit_code <= WARNING => return Err(printed_too_much(&stdout)),
-        (Some(_), _) if truncated => (plain(exit_code, printed_too_much(&stdout).message), Vec::new()),
-        (Some(text), _) => match object_in(&text, GeminiOutput::read)? {
-            Some(read) => read,
-            None => (plain(exit_code, text), Vec::new()),
+    let answer = match text {
+        None => PrintedAnswer::Nothing,
+        Some(_) if truncated && exit_code <= WARNING => return Err(printed_too_much(&stdout)),
+        Some(_) if truncated => plain(exit_code, printed_too_much(&stdout).message).into(),
+        Some(text) => match answer_in(&text)? {
+            PrintedAnswer::Text => plain(exit_code, text).into(),
+            answer => answer,
         },
     };
-    let mut reply = reply_of(row, hook, output);
-    reply.warnings.extend(warnings);
+    let PrintedAnswer::Output(read) = answer else {
+        return failure.map_or_else(|| Ok(Reply::proceed()), Err);
+    };
+    let mut reply = reply_of(row, hook, read.output);
+    reply.warnings.extend(read.warnings);
     if failure.is_some() {
         reply.native.extend(Json::of(&true).ok().map(|failed| (FAILED.into(), failed)));
     }
-    reply.failure = failure.map(Box::new);
+    reply.failure = failure.or(read.mistake).map(Box::new);
     Ok(reply)
 }
 
-/// The JSON object in a text, or in the JSON string that the text is; `None` if there is none.
-pub(in crate::dialect) fn object_in<T>(
-    text: &str,
-    read: impl FnOnce(&JsonFields<'_>) -> Result<T, Failure>,
-) -> Result<Option<T>, Failure> {
-    let inner = Json::parse(text).ok().and_then(|json| json.read::<String>().ok());
-    let text = inner.as_deref().unwrap_or(text).trim();
-    if !text.starts_with('{') || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-        return Ok(None);
+/// What a hook printed.
+pub(in crate::dialect) enum PrintedAnswer {
+    /// A JSON object, or a list, which has none of its fields.
+    Output(Box<ReadOutput>),
+    /// Nothing, or JSON that the agent takes for nothing.
+    Nothing,
+    /// Text that is not JSON.
+    Text,
+}
+
+impl From<GeminiOutput> for PrintedAnswer {
+    fn from(output: GeminiOutput) -> Self {
+        Self::Output(Box::new(ReadOutput { output, warnings: Vec::new(), mistake: None }))
     }
-    read(&whole_object(text, text)?).map(Some)
+}
+
+/// The answer in a text, or in the JSON string that the text is.
+///
+/// Returns a failure if a patch is too large, or if a JSON object cannot be read.
+pub(in crate::dialect) fn answer_in(text: &str) -> Result<PrintedAnswer, Failure> {
+    let inner = Json::parse(text).ok().and_then(|json| json.read::<String>().ok());
+    let text = trimmed(inner.as_deref().unwrap_or(text));
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        return Ok(PrintedAnswer::Text);
+    }
+    Ok(match text.as_bytes().first() {
+        Some(b'{') => PrintedAnswer::Output(Box::new(GeminiOutput::read(&whole_object(text, text)?)?)),
+        Some(b'[') => GeminiOutput::default().into(),
+        _ => PrintedAnswer::Nothing,
+    })
+}
+
+/// A text without white space and byte order marks around it.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|character: char| character.is_whitespace() || character == '\u{feff}')
 }
 
 /// The meaning of text that is not JSON.
@@ -98,7 +124,7 @@ fn reply_of(row: &EventRow, hook: &Hook, mut output: GeminiOutput) -> Reply {
     let notes =
         notes.into_iter().filter_map(|(kind, text)| Some((kind, text.filter(|text| !text.is_empty())?)));
     reply.notes.extend(notes);
-    reply.decision = match opinion(&output) {
+    reply.decision = match opinion(row, &output) {
         HookDecision::None => HookDecision::None,
         opinion if row.kind == EventKind::BeforeToolSelection => {
             let verdict = opinion.verdict();
@@ -128,9 +154,9 @@ pub(super) fn changed(row: &EventRow) -> Option<(&'static str, Target)> {
     Some((name, target))
 }
 
-/// The output as an opinion.
-pub(super) fn opinion(output: &GeminiOutput) -> HookDecision {
-    let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+/// The output as an opinion. Where decisions are combined, the reason of a stop counts for a stop only.
+pub(super) fn opinion(row: &EventRow, output: &GeminiOutput) -> HookDecision {
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let reason = text(&output.reason);
     if output.r#continue == Some(false) {
         return HookDecision::Halt(text(&output.stop_reason).or(reason));
@@ -139,6 +165,9 @@ pub(super) fn opinion(output: &GeminiOutput) -> HookDecision {
         None => HookDecision::None,
         Some(GeminiDecision::Allow | GeminiDecision::Approve) => HookDecision::Allow(reason),
         Some(GeminiDecision::Ask) => HookDecision::Ask(reason),
-        Some(GeminiDecision::Block | GeminiDecision::Deny) => HookDecision::Block(reason),
+        Some(GeminiDecision::Block | GeminiDecision::Deny) => {
+            let stop_reason = Some(&output.stop_reason).filter(|_| row.merge_rule != MergeRule::Combined);
+            HookDecision::Block(stop_reason.and_then(text).or(reason))
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     dialect::{
         codex::combined_decision,
         event_table::EventRow,
-        gemini::{self, GeminiDecision, GeminiOutput},
+        gemini::{self, GeminiDecision, GeminiOutput, PrintedAnswer},
         output::{exited, invalid, printed_too_much, refused_by_server, text_in, text_of, unmarked},
     },
     model::{
@@ -15,6 +15,9 @@ use crate::{
 
 /// The exit code of a block. Only standard error counts beside it.
 const BLOCK: i32 = 2;
+
+/// The message of a denied permission without one. The agent has one of its own, with the name of the tool.
+pub(super) const NO_MESSAGE: &str = "Permission denied by hook";
 
 /// The reason of a block without one.
 pub(super) const NO_REASON: &str = "No reason provided";
@@ -28,7 +31,7 @@ pub(super) fn read(row: &EventRow, raw: RawReply) -> Result<Reply, Failure> {
         RawReply::Http { status: 200..=299, body } => {
             return match text_in(unmarked(&body))? {
                 "" => Ok(Reply::proceed()),
-                text => reply_of(row, 0, text),
+                text => Ok(reply_of(row, 0, text)?.unwrap_or_else(Reply::proceed)),
             };
         }
         RawReply::Http { status, .. } => return Err(refused_by_server(status)),
@@ -44,22 +47,27 @@ pub(super) fn read(row: &EventRow, raw: RawReply) -> Result<Reply, Failure> {
     if truncated && exit_code != BLOCK {
         return Err(printed_too_much(&stdout));
     }
-    let mut reply = reply_of(row, exit_code, &text)?;
+    let Some(mut reply) = reply_of(row, exit_code, &text)? else {
+        return failure.map_or_else(|| Ok(Reply::proceed()), Err);
+    };
     // The next hook receives nothing of one that failed.
     reply.patches.retain(|patch| failure.is_none() || !matches!(patch, Patch::HooksOnly(..)));
-    reply.failure = failure.map(Box::new);
+    reply.failure = failure.map(Box::new).or(reply.failure);
     Ok(reply)
 }
 
-/// What a text says: JSON, or else a message whose exit code is the decision.
-fn reply_of(row: &EventRow, exit_code: i32, text: &str) -> Result<Reply, Failure> {
-    let (output, warnings) = match gemini::object_in(text, GeminiOutput::read)? {
-        Some(read) => read,
-        None => (plain(exit_code, text), Vec::new()),
+/// What a text says: JSON, or else a message whose exit code is the decision. `None` if the JSON says nothing.
+fn reply_of(row: &EventRow, exit_code: i32, text: &str) -> Result<Option<Reply>, Failure> {
+    let answer = match gemini::answer_in(text)? {
+        PrintedAnswer::Text => plain(exit_code, text).into(),
+        answer => answer,
     };
+    let PrintedAnswer::Output(read) = answer else { return Ok(None) };
+    let output = read.output;
     let decision = decision(row, &output)?;
     let specific = output.hook_specific_output;
-    let mut reply = Reply { decision, warnings, ..Reply::default() };
+    let failure = read.mistake.map(Box::new);
+    let mut reply = Reply { decision, warnings: read.warnings, failure, ..Reply::default() };
     let context = specific.get("additionalContext").and_then(|value| value.read::<String>().ok());
     let notes = [(NoteKind::SystemMessage, output.system_message), (NoteKind::AdditionalContext, context)];
     let notes =
@@ -80,7 +88,7 @@ fn reply_of(row: &EventRow, exit_code: i32, text: &str) -> Result<Reply, Failure
         }
         _ => {}
     }
-    Ok(reply)
+    Ok(Some(reply))
 }
 
 /// The meaning of text that is not JSON.
@@ -146,7 +154,7 @@ fn answered(answer: &Json) -> Result<HookDecision, Failure> {
     let message = text("message")?.filter(|text| !text.trim().is_empty());
     Ok(match text("behavior")?.as_deref() {
         Some("allow") => HookDecision::Allow(message),
-        _ => HookDecision::Block(Some(message.unwrap_or_else(|| "Permission denied by hook".to_owned()))),
+        _ => HookDecision::Block(Some(message.unwrap_or_else(|| NO_MESSAGE.to_owned()))),
     })
 }
 

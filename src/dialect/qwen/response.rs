@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::reply::NO_REASON;
+use super::reply::{NO_MESSAGE, NO_REASON};
 use crate::{
     dialect::{
         event_table::{ContextSupport, EventRow},
@@ -121,7 +121,8 @@ fn permission_request(output: &mut GeminiOutput, outcome: &Outcome, refusal: Opt
     let updated_input = outcome.patched.get(Target::ToolInput);
     let answer = match (refusal, outcome.verdict) {
         (Some(message), _) => {
-            PermissionAnswer { behavior: "deny", message: Some(message), updated_input: None }
+            let message = Some(message).filter(|message| message != NO_MESSAGE);
+            PermissionAnswer { behavior: "deny", message, updated_input: None }
         }
         (None, Verdict::Allow) => PermissionAnswer { behavior: "allow", message: None, updated_input },
         (None, _) => return,

@@ -15,6 +15,9 @@ pub(super) const NOT_ENABLED: &str = "`enabled` is false";
 /// A key beside the events of an agent whose switch is there too: whether it shows what hooks print.
 const SHOWN: &str = "showHookOutput";
 
+/// Those of them that switch hooks off.
+const SWITCHES: [&str; 2] = ["enabled", "disabled"];
+
 /// The position of a key or a value in its file, from 1; 0 if it is not in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyPosition {
@@ -82,6 +85,17 @@ impl DisableSyntax {
         }
     }
 
+    /// Warns of switches beside the events, where agents take them for nothing.
+    pub(super) fn warn_of_misplaced(self, hooks: &Mapping<'_>) {
+        let Self::AllOrSome(section) = self else { return };
+        for key in SWITCHES {
+            if let Some(value) = hooks.get(key) {
+                let message = format!("`{key}` beside the events does nothing: the hooks run");
+                value.warn_key("misplaced", message, format!("move it to `{section}`, beside `hooks`"));
+            }
+        }
+    }
+
     /// The switches of a file.
     pub(super) fn read(self, root: &Mapping<'_>, hooks: Option<&Mapping<'_>>) -> DisableSwitches {
         let section = match self {
@@ -99,11 +113,10 @@ impl DisableSyntax {
             Self::AllOrSome(section) => root.get(section).and_then(|value| value.mapping()),
         };
         let mut found = DisableSwitches::default();
-        for place in [section.as_ref(), hooks].into_iter().flatten() {
-            if let Some((enabled, position)) = place.get("enabled").and_then(|value| switch(&value)) {
-                found.all.get_or_insert((!enabled, position));
-            }
-            let list = place.get("disabled").and_then(|value| value.list()).unwrap_or_default();
+        if let Some(section) = section {
+            let all = section.get("enabled").and_then(|value| switch(&value));
+            found.all = all.map(|(enabled, position)| (!enabled, position));
+            let list = section.get("disabled").and_then(|value| value.list()).unwrap_or_default();
             found.named.extend(list.iter().filter_map(named));
         }
         found

@@ -83,6 +83,7 @@ pub fn read_settings(
         if let Some(position) = switches.own(&root) {
             found.own_disabled = Some(position);
         } else if let Some(hooks) = hooks {
+            switches.warn_of_misplaced(&hooks);
             let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
             events.for_each(|value| read_event(&context, &value, &mut found));
         }

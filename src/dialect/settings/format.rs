@@ -127,8 +127,8 @@ pub(in crate::dialect) enum HookIdentity {
 pub(in crate::dialect) enum DisableSyntax {
     /// All of them, with this flag of the file.
     All(&'static str),
-    /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both are
-    /// beside the events, or in this section of the file.
+    /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands, in this section of the
+    /// file.
     AllOrSome(&'static str),
     /// All of them, with this flag beside the events.
     BesideEvents(&'static str),

@@ -122,6 +122,83 @@ fn a_daemon_that_runs_serves_the_directories_of_an_agent_once_it_is_connected() 
 }
 
 #[test]
+fn the_workspace_in_which_an_agent_is_connected_is_served_also_outside_of_the_home_directory() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: command, command: 'echo no >&2; exit 2'}\n";
+    let daemon = DaemonSetup::new()
+        .file("home/.claude/settings.json", "{}")
+        .file("elsewhere/.openharness/hooks/guard.yaml", guard)
+        .file("other/.openharness/hooks/guard.yaml", guard)
+        .serve();
+    let event = |cwd: &str| {
+        let cwd = daemon.path().join(cwd);
+        let event = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": "Bash", "tool_input": {} });
+        daemon.post("/v1/events/claude?as=process", &event)["stdout"].to_string().contains("deny")
+    };
+    let run = |arguments: &[&str], directory: &str| {
+        let mut command = cargo_bin_cmd!("hookyard");
+        command
+            .args(arguments)
+            .arg("--socket")
+            .arg(daemon.socket())
+            .current_dir(daemon.path().join(directory));
+        command.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).env("HOME", daemon.path().join("home"));
+        let output = command.output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let doctor = ["doctor", "--set", "trust=off"];
+    let (code, text) = run(&["connect", "claude"], "home");
+    assert!(code == 0 && !event("elsewhere"), "{text}");
+    let (code, text) = run(&doctor, "elsewhere");
+    assert!(code == 1 && text.contains("do not run for events of claude"), "{text}");
+    for _ in 0..2 {
+        let (code, text) = run(&["connect", "claude"], "elsewhere");
+        assert!(code == 0 && text.contains("workspaces in ../home, ."), "{text}");
+    }
+    assert!(event("elsewhere") && !event("other"));
+    let (code, text) = run(&doctor, "elsewhere");
+    assert_eq!(code, 0, "{text}");
+    // Who connects it elsewhere later does not end that.
+    assert_eq!(run(&["connect", "claude"], "home").0, 0);
+    assert!(event("elsewhere"));
+}
+
+#[test]
+fn hooks_of_the_user_find_the_programs_in_directories_of_their_home() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    let write = |below: &str, text: &str| {
+        let path = home.join(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write("bin/guard-of-mine", "#!/bin/sh\necho no >&2\nexit 2\n");
+    let hook = json!({ "type": "command", "command": "guard-of-mine" });
+    write(".claude/settings.json", &json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } }).to_string());
+    write(
+        "shop/.openharness/hooks/other.yaml",
+        "name: other\nevents: [run_failed]\nhandler: {type: command, command: 'true'}\n",
+    );
+    write("shop/bin/guard-of-mine", "#!/bin/sh\nexit 0\n");
+    // The directory of a project is not searched in it.
+    for (directory, path) in [("", "HOME/bin:/bin"), ("shop", "HOME/shop/bin:HOME/bin:/bin")] {
+        let event = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": home.join(directory), "tool_name": "Bash",
+            "tool_input": {},
+        });
+        let mut fire = cargo_bin_cmd!("hookyard");
+        fire.args(["fire", "--event", "-", "--dialect", "claude", "--json", "--workspace"])
+            .arg(home.join(directory))
+            .current_dir(&home);
+        fire.env("HOOKYARD_TEST_HOME", &home).env("HOME", &home).env_remove("HOOKYARD_LOG");
+        let path = path.replace("HOME", home.to_str().unwrap());
+        let output = fire.env("PATH", path).write_stdin(event.to_string()).output().unwrap();
+        let outcome: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        assert_eq!(outcome["verdict"], "block", "{directory}: {output:?}");
+    }
+}
+
+#[test]
 fn a_record_inside_a_workspace_takes_no_hook_from_hookyard_there() {
     for (state, expected) in
         [("state", vec!["hookyard"]), ("home/shop/state", vec!["hookyard", "project", "user"])]

@@ -16,6 +16,7 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
+    list::counted,
     paths::display_path,
     screen::Screen,
     serve_check,
@@ -261,11 +262,6 @@ fn connect_command(connection: &AgentConnection) -> String {
         }
     };
     format!("hookyard connect {}{place}", connection.agent)
-}
-
-/// A count of entries in settings.
-pub(super) fn counted(entries: usize) -> String {
-    if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
 }
 
 /// How long the daemon of another socket may take.

@@ -3,7 +3,6 @@
 use clap::Args;
 
 use super::{
-    doctor::counted,
     escape,
     exit::{CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
@@ -161,6 +160,11 @@ fn event(hook: &Hook, kind: EventKind) -> &str {
 
 fn matcher(hook: &Hook) -> Option<String> {
     hook.matcher.as_ref().map(|matcher| escape::line(matcher.pattern()).into_owned())
+}
+
+/// A count of entries in settings.
+pub(super) fn counted(entries: usize) -> String {
+    if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
 }
 
 /// What a hook runs, on one line.

@@ -64,10 +64,12 @@ pub(super) fn serves(daemon: &Daemon, pid: u32) {
     });
 }
 
-/// The daemon that takes over from another one, once it serves.
+/// The daemon that takes over from another one, once it serves, and the other one knows that it does: until then, the other
+/// one would go on if its successor ended.
 pub(super) fn successor_of(daemon: &Daemon) -> Daemon {
     let successor = daemon.replace();
     serves(&successor, successor.pid());
+    wait_until("the replaced daemon knows it", || daemon.log().contains("another daemon has taken over"));
     successor
 }
 

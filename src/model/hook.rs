@@ -61,6 +61,13 @@ impl Hook {
     pub(crate) fn workspace<'a>(&'a self, of_snapshot: &'a Workspace) -> &'a Workspace {
         self.execution.outer.as_ref().map_or(of_snapshot, |outer| &outer.workspace)
     }
+
+    /// Reads what its handler brought back for an event of this kind.
+    ///
+    /// Returns a failure if its dialect cannot read it.
+    pub(crate) fn read_reply(&self, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
+        self.dialect.read_reply(self, kind, raw.with_paired_surrogates())
+    }
 }
 
 /// What the failure of a hook counts as.

@@ -37,7 +37,7 @@ pub enum RawReply {
 impl RawReply {
     /// The same with U+FFFD in place of each unpaired surrogate. JavaScript writes one for an emoji that it has cut in
     /// half, and agents read it.
-    pub(crate) fn with_paired_surrogates(mut self) -> Self {
+    pub(super) fn with_paired_surrogates(mut self) -> Self {
         match &mut self {
             Self::Command { stdout, stderr, .. } => [stdout, stderr].into_iter().for_each(pair_surrogates),
             Self::Http { body, .. } => pair_surrogates(body),

@@ -228,9 +228,7 @@ impl HookWorker {
         let hook = &invocation.hook.hook;
         let run = async {
             let HandlerOutput { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
-            let read = |raw: RawReply| {
-                hook.dialect.read_reply(hook, invocation.event.kind, raw.with_paired_surrogates())
-            };
+            let read = |raw| hook.read_reply(invocation.event.kind, raw);
             log_errors(&invocation.hook, &raw);
             let redactor = &invocation.hook.redactor;
             let raw = raw.map_err(|failure| redactor.failure(failure));

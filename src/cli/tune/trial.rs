@@ -309,8 +309,7 @@ impl HookTrial<'_> {
         let RawReply::Command { exit_code, stdout, truncated, .. } = raw.clone() else {
             return Ok(Err("its answer is not that of a command".to_owned()));
         };
-        let read =
-            redactor.read(raw, |raw| hook.dialect.read_reply(hook, event.kind, raw.with_paired_surrogates()));
+        let read = redactor.read(raw, |raw| hook.read_reply(event.kind, raw));
         Ok(match read {
             Err(failure) => Err(failure.message),
             Ok(Reply { failure: Some(failure), .. }) => Err(failure.message),

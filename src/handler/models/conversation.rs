@@ -103,7 +103,7 @@ impl<'a> Conversation<'a> {
     /// Why the dialect cannot read an answer, if so.
     fn unreadable(&self, answer: &ModelAnswer) -> Option<String> {
         let Invocation { hook, event, .. } = self.call.invocation;
-        let read = hook.hook.dialect.read_reply(&hook.hook, event.kind, RawReply::Text(answer.text.clone()));
+        let read = hook.hook.read_reply(event.kind, RawReply::Text(answer.text.clone()));
         let failure = read.err().filter(|failure| failure.ended == Ended::InvalidOutput)?;
         Some(if answer.cut_off {
             "the answer was cut off because it is longer than the tokens it may have".to_owned()

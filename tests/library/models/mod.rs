@@ -224,6 +224,17 @@ async fn prose_twice_is_an_invalid_output() {
     }
 }
 
+/// JavaScript and some servers of models write one for an emoji that is cut in half.
+#[tokio::test]
+async fn half_an_emoji_is_read_at_once() {
+    for protocol in Protocol::ALL {
+        let says = [words(r#"{"decision":"block","reason":"no \ud83d"}"#), words("{}")];
+        let (outcome, asked) = ask(&workspace(&prompt()), protocol, ", json: words", says).await;
+        assert_eq!((outcome.verdict, asked.len()), (Verdict::Block, 1), "{protocol:?} {outcome:?}");
+        assert_eq!(outcome.reason.as_deref(), Some("no \u{fffd}"));
+    }
+}
+
 #[tokio::test]
 async fn fenced_json_is_read_at_once() {
     for protocol in Protocol::ALL {

@@ -16,13 +16,12 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
-    list::counted,
     paths::display_path,
     screen::Screen,
     serve_check,
     settings::{VariablePolicy, settings_of},
     status::agent_fact,
-    units::plural,
+    units::{self, plural},
     workspace::LocatedWorkspace,
 };
 use crate::{
@@ -188,7 +187,7 @@ impl AgentCheck<'_> {
             let text = format!("{file} is recorded as connected, and has no entry of hookyard");
             return vec![StartFinding::error(name, text).help(format!("run `{again}`"))];
         }
-        let mut findings = vec![StartFinding::ok(name, format!("{file}: {}", counted(entries.len())))];
+        let mut findings = vec![StartFinding::ok(name, format!("{file}: {}", units::entries(entries.len())))];
         let absent = |event: &&String| entries.iter().all(|entry| entry.event != **event);
         let absent: Vec<&str> = connection.events.iter().filter(absent).map(String::as_str).collect();
         if !absent.is_empty() {
@@ -238,7 +237,7 @@ impl AgentCheck<'_> {
             programs.into_iter().filter(|(program, _)| program.is_absolute() && !is_executable(program));
         let mut findings: Vec<StartFinding> = gone
             .map(|(program, count)| {
-                let text = format!("{} run {}, which is gone", counted(count), escape::path(program));
+                let text = format!("{} run {}, which is gone", units::entries(count), escape::path(program));
                 StartFinding::error(name, text).help(format!("run `{again}`"))
             })
             .collect();
@@ -246,7 +245,7 @@ impl AgentCheck<'_> {
         findings.extend(others.filter_map(|(socket, count)| {
             let answer = Client::new(socket).timeout(OTHER_SOCKET_TIMEOUT).send("GET", "/healthz", None);
             let error = answer.err()?;
-            let text = format!("{} lead nowhere: {error}", counted(count));
+            let text = format!("{} lead nowhere: {error}", units::entries(count));
             Some(StartFinding::error(name, text).help(format!("start that daemon, or run `{again}`")))
         }));
         findings

@@ -9,6 +9,7 @@ use super::{
     paths::display_path,
     screen::Screen,
     table::{Page, TextTable},
+    units,
     workspace::{LocatedWorkspace, note_last_good, snapshot},
     wrap,
 };
@@ -59,7 +60,7 @@ impl ListCommand {
                 screen.print(&view(&snapshot, screen))?;
             }
             if entries > 0 {
-                let entries = counted(entries);
+                let entries = units::entries(entries);
                 screen.note(&format!("{entries} by which agents ask hookyard: see `--json`"));
             }
         }
@@ -160,11 +161,6 @@ fn event(hook: &Hook, kind: EventKind) -> &str {
 
 fn matcher(hook: &Hook) -> Option<String> {
     hook.matcher.as_ref().map(|matcher| escape::line(matcher.pattern()).into_owned())
-}
-
-/// A count of entries in settings.
-pub(super) fn counted(entries: usize) -> String {
-    if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
 }
 
 /// What a hook runs, on one line.

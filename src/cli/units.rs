@@ -12,6 +12,11 @@ pub(super) fn plural_u64(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// A count of entries in settings.
+pub(super) fn entries(number: usize) -> String {
+    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
+}
+
 /// A duration in its largest one or two units: `3 min 20 s`.
 #[cfg(feature = "daemon")]
 pub(super) fn coarse_duration(duration: Duration) -> String {

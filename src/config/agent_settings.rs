@@ -1,9 +1,6 @@
 //! Hooks from the settings files of agents: which files there are, and how they are read.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     Settings,
@@ -336,17 +333,13 @@ fn read_plugins(
     let SettingsReading { directories, rules, resolver, .. } = *reading;
     let own = (reading.own_files == OwnFiles::Read).then_some(directories.workspace);
     let home = directories.home.as_deref();
-    let Some(home) = home else {
-        collected.diagnostics.extend(note_front_matter(native, home, own, &BTreeSet::new()));
-        return Vec::new();
-    };
-    let search = PluginSearch::new(home, directories.workspace.root(), directories.good);
-    let found = search.run(native, levels);
+    let search = home.map(|home| PluginSearch::new(home, directories.workspace.root(), directories.good));
+    let found = search.map(|search| search.run(native, levels)).unwrap_or_default();
     collected.files.extend(found.examined);
     collected.missing_files.extend(found.missing);
     collected.definitions.extend(found.definitions);
     collected.diagnostics.extend(found.diagnostics);
-    collected.diagnostics.extend(note_front_matter(native, Some(home), own, &found.directories));
+    collected.diagnostics.extend(note_front_matter(native, home, own, &found.directories));
     let level = |PluginHookFile { scope, file, source }| {
         let FileBytes { path, bytes } = file;
         let read = read_plugin_hooks(native, (&bytes, &path), scope, &source, rules, resolver);

@@ -7,7 +7,7 @@ use super::{
     copilot::COPILOT, cursor::CURSOR, droid::DROID, gemini::GEMINI, qwen::QWEN,
 };
 use crate::model::{
-    Dialect, DialectName, Event, EventKind, HostResponse, Outcome, PartialEvent, RunId, SessionId,
+    Dialect, DialectName, Event, EventKind, HostResponse, Json, Outcome, PartialEvent, RunId, SessionId,
 };
 
 /// A dialect, by how it is implemented.
@@ -59,7 +59,7 @@ pub(crate) fn host_variables(name: DialectName) -> &'static [&'static str] {
 pub(crate) fn prompt_of(event: &Event) -> Option<&str> {
     let DialectImpl::Native(native) = implementation(event.dialect) else { return None };
     let field = native.prompt_field?;
-    event.extra.iter().find(|(name, _)| **name == *field).map(|(_, value)| value.as_str())
+    event.extra_field(field).map(Json::as_str)
 }
 
 /// What can be read of an event that cannot be read as a whole.

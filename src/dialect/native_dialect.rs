@@ -271,7 +271,6 @@ impl Envelope<'_> {
     /// The value of an extra field. Only hosts with native names send extra fields under the names of the dialects.
     fn extra(&self, name: &str) -> Option<&Json> {
         let event = self.draft.event();
-        let has_native_names = event.dialect != DialectName::OpenHarness;
-        event.extra.iter().find(|(known, _)| has_native_names && **known == *name).map(|(_, value)| value)
+        event.extra_field(name).filter(|_| event.dialect != DialectName::OpenHarness)
     }
 }

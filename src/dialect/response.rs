@@ -126,6 +126,12 @@ pub(super) fn user_message(outcome: &Outcome) -> Option<String> {
     notes(outcome, |kind| matches!(kind, NoteKind::SystemMessage | NoteKind::LoopBroken))
 }
 
+/// The texts that say something, with a blank line between them.
+pub(super) fn joined(texts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let texts: Vec<String> = texts.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
 /// What failed without a verdict, for the person at the host: agents show the failures of the hooks that they run
 /// themselves.
 pub(super) fn failures(outcome: &Outcome) -> Option<String> {

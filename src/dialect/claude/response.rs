@@ -100,7 +100,7 @@ enum HostAgent {
 
 impl HostAgent {
     fn of(event: &Event) -> Self {
-        let has = |wanted: &str| event.extra.iter().any(|(name, _)| **name == *wanted);
+        let has = |name| event.extra_field(name).is_some();
         let is_of_tool = event.targets.get(Target::ToolInput).is_some();
         let says_call = event.tool_call_id.is_some() || !is_of_tool;
         let is_vscode = has("timestamp") && !has("permission_mode") && says_call;

@@ -63,11 +63,11 @@ pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
             messages.push(refusal);
         }
     }
-    match (row.context, joined(context)) {
+    match (row.context, response::joined(context)) {
         (ContextSupport::Taken, Some(text)) => output.hook_specific_output.text("additionalContext", text),
         // It is all that the agent reads.
         (ContextSupport::Printed, Some(text)) => {
-            let stderr = joined(messages).unwrap_or_default();
+            let stderr = response::joined(messages).unwrap_or_default();
             return HostResponse {
                 stdout: text.clone(),
                 stderr,
@@ -75,10 +75,12 @@ pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
                 ..HostResponse::default()
             };
         }
-        (_, text) if output.reason.is_some() => output.reason = joined([output.reason.take(), text]),
+        (_, text) if output.reason.is_some() => {
+            output.reason = response::joined([output.reason.take(), text]);
+        }
         (_, text) => messages.push(text),
     }
-    output.system_message = joined(messages);
+    output.system_message = response::joined(messages);
     output.hook_specific_output.add_native(outcome, &[]);
     output.hook_specific_output.name(row);
     output.print(row)
@@ -103,12 +105,6 @@ fn lost_changes(row: &EventRow, outcome: &Outcome) -> impl Iterator<Item = Targe
     let has_input = matches!(row.kind, EventKind::BeforeToolDispatch | EventKind::PermissionRequested);
     let changed = outcome.patched.iter().map(|(target, _)| target);
     changed.filter(move |target| !(has_input && *target == Target::ToolInput)).collect::<Vec<_>>().into_iter()
-}
-
-/// The texts with a blank line between them.
-fn joined(texts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
-    let texts: Vec<String> = texts.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect();
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 impl<'a> Printed<'a> {

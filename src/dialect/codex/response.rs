@@ -65,8 +65,7 @@ struct PermissionAnswer<'a> {
 pub(super) fn write(event: &Event, row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
     let Some(row) = row else { return response::unreadable_event(outcome) };
     let messages = [response::user_message(outcome), response::failures(outcome)];
-    let messages: Vec<String> = messages.into_iter().flatten().filter(|text| said(text)).collect();
-    let system_message = (!messages.is_empty()).then(|| messages.join("\n\n"));
+    let system_message = response::joined(messages);
     let mut output = Printed { system_message, ..Printed::default() };
     match row.kind {
         // It reads nothing that hooks on these events print.

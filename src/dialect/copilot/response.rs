@@ -95,7 +95,7 @@ struct ToolDenial {
 /// Whether the host is the local agent of VS Code, which runs the hooks of these files, too. It reads the words of Claude
 /// Code alone, and has fields that Copilot CLI does not have on the same event.
 fn is_vscode(event: &Event) -> bool {
-    let has = |wanted: &str| event.extra.iter().any(|(name, _)| **name == *wanted);
+    let has = |name| event.extra_field(name).is_some();
     has("tool_use_id") || (has("transcript_path") && !has("stop_reason"))
 }
 

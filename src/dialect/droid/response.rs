@@ -72,9 +72,7 @@ pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
         },
         None => {}
     }
-    let messages: Vec<String> =
-        messages.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect();
-    output.system_message = (!messages.is_empty()).then(|| messages.join("\n\n"));
+    output.system_message = response::joined(messages);
     output.hook_specific_output.name(row);
     let answer = if output.is_empty() {
         HostResponse { body: Some("{}".to_owned()), ..HostResponse::default() }

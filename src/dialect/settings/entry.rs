@@ -284,8 +284,8 @@ impl LoopLimit {
 
 impl Condition for LoopLimit {
     fn holds(&self, event: &Event) -> bool {
-        let count = event.extra.iter().find(|(name, _)| **name == *"loop_count");
-        count.and_then(|(_, count)| count.read::<u64>().ok()).is_none_or(|count| count < self.0)
+        let count = event.extra_field("loop_count").and_then(|count| count.read::<u64>().ok());
+        count.is_none_or(|count| count < self.0)
     }
 
     fn text(&self) -> String {

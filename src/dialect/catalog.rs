@@ -4,7 +4,7 @@
 use super::response;
 use super::{
     Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, codex::CODEX,
-    copilot::COPILOT, cursor::CURSOR, droid::DROID, gemini::GEMINI, qwen::QWEN,
+    copilot::COPILOT, cursor::CURSOR, droid::DROID, event_table::extra_field, gemini::GEMINI, qwen::QWEN,
 };
 use crate::model::{
     Dialect, DialectName, Event, EventKind, HostResponse, Json, Outcome, PartialEvent, RunId, SessionId,
@@ -59,7 +59,7 @@ pub(crate) fn host_variables(name: DialectName) -> &'static [&'static str] {
 pub(crate) fn prompt_of(event: &Event) -> Option<&str> {
     let DialectImpl::Native(native) = implementation(event.dialect) else { return None };
     let field = native.prompt_field?;
-    event.extra_field(field).map(Json::as_str)
+    extra_field(event, field).map(Json::as_str)
 }
 
 /// What can be read of an event that cannot be read as a whole.

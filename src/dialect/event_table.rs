@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Capability, EventAttributes, EventKind, MergeRule, Strategy};
+use crate::model::{Capability, Event, EventAttributes, EventKind, Json, MergeRule, Strategy};
 
 /// One event of a dialect.
 #[derive(Debug)]
@@ -137,6 +137,11 @@ macro_rules! facts {
 facts! {
     agent_name effective_agent_name model_ref tool_name trigger_type run_status source reason trigger
     notification_type message agent_type
+}
+
+/// A field of an event without a canonical name.
+pub(super) fn extra_field<'e>(event: &'e Event, name: &str) -> Option<&'e Json> {
+    event.extra.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
 }
 
 /// The rows of a dialect, a line for each event.

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
     event_reader,
-    event_table::{EventRow, FACT_FIELDS, MatchSource},
+    event_table::{EventRow, FACT_FIELDS, MatchSource, extra_field},
     native::{EnvelopeField, NativeDialect},
     response,
 };
@@ -271,6 +271,6 @@ impl Envelope<'_> {
     /// The value of an extra field. Only hosts with native names send extra fields under the names of the dialects.
     fn extra(&self, name: &str) -> Option<&Json> {
         let event = self.draft.event();
-        event.extra_field(name).filter(|_| event.dialect != DialectName::OpenHarness)
+        extra_field(event, name).filter(|_| event.dialect != DialectName::OpenHarness)
     }
 }

@@ -392,11 +392,6 @@ impl Event {
         text.as_deref()
     }
 
-    /// A field without a canonical name.
-    pub(crate) fn extra_field(&self, name: &str) -> Option<&Json> {
-        self.extra.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
-    }
-
     /// Whether its run is over after it.
     pub fn ends_run(&self) -> bool {
         match self.run_lifetime {

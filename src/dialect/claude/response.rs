@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::reply::{DEFER, TERMINAL_SEQUENCE, UPDATED_INPUT, WORKTREE_PATH};
 use crate::{
     dialect::{
-        event_table::{BlockEffect, ContextSupport, EventRow, PlainText},
+        event_table::{BlockEffect, ContextSupport, EventRow, PlainText, extra_field},
         response::{self, BLOCK, native_field},
     },
     model::{Event, EventKind, HostResponse, Json, Outcome, Target, Verdict},
@@ -100,7 +100,7 @@ enum HostAgent {
 
 impl HostAgent {
     fn of(event: &Event) -> Self {
-        let has = |name| event.extra_field(name).is_some();
+        let has = |name| extra_field(event, name).is_some();
         let is_of_tool = event.targets.get(Target::ToolInput).is_some();
         let says_call = event.tool_call_id.is_some() || !is_of_tool;
         let is_vscode = has("timestamp") && !has("permission_mode") && says_call;

@@ -6,7 +6,7 @@ use super::reply::NO_REASON;
 use crate::{
     dialect::{
         claude::for_vscode,
-        event_table::{ContextSupport, EventRow},
+        event_table::{ContextSupport, EventRow, extra_field},
         response,
     },
     model::{DialectName, Event, EventKind, HostResponse, Json, Outcome, Target, Verdict},
@@ -95,7 +95,7 @@ struct ToolDenial {
 /// Whether the host is the local agent of VS Code, which runs the hooks of these files, too. It reads the words of Claude
 /// Code alone, and has fields that Copilot CLI does not have on the same event.
 fn is_vscode(event: &Event) -> bool {
-    let has = |name| event.extra_field(name).is_some();
+    let has = |name| extra_field(event, name).is_some();
     has("tool_use_id") || (has("transcript_path") && !has("stop_reason"))
 }
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::{
     super::{
         document::{Mapping, Value},
-        event_table::{EventRow, MatchSource},
+        event_table::{EventRow, MatchSource, extra_field},
     },
     context::{FileContext, SettingsHook, warn_misspelt_keys},
     format::{DuplicateHooks, EventFilter, SettingsFile},
@@ -284,7 +284,7 @@ impl LoopLimit {
 
 impl Condition for LoopLimit {
     fn holds(&self, event: &Event) -> bool {
-        let count = event.extra_field("loop_count").and_then(|count| count.read::<u64>().ok());
+        let count = extra_field(event, "loop_count").and_then(|count| count.read::<u64>().ok());
         count.is_none_or(|count| count < self.0)
     }
 

@@ -10,6 +10,7 @@ mod events;
 mod http2;
 mod limits;
 pub(crate) mod raw_connection;
+mod refused_requests;
 mod requests;
 mod rights;
 mod shares;

@@ -2,6 +2,7 @@
 
 mod dialect_table;
 mod replies;
+mod words;
 
 use std::{fmt::Write as _, fs, path::Path, time::Duration};
 

@@ -240,7 +240,7 @@ def internals():
         ),
         lines(
             "Failed writes",
-            "Writes of the state of runs that failed, and halts that were answered before they were on disk.",
+            "Failed writes of the state of runs, halts answered before they were on disk, and starts that found the state gone.",
             "ops",
             [by("hookyard_store_errors_total", HERE, "reason")],
             stacked=True,

@@ -57,6 +57,10 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
     for (name, value) in facts(status) {
         page.line(&format!("{}  {}", paint.dim(&format!("{name:<10}")), escape::line(&value)));
     }
+    if let Some(data) = status.data.as_ref().filter(|data| data.former_gone) {
+        let effect = "its file was gone when the daemon started, and halts in it are forgotten";
+        page.line(&format!("{} in {}: {effect}", paint.red("run state"), escape::line(&data.directory)));
+    }
     for broken in &status.broken {
         let errors = plural(broken.errors, "error");
         page.line(&format!("{} {}: {errors}", paint.red("broken"), escape::line(&broken.id)));

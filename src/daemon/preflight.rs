@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     config::{self, AuditDestination, DataDirectory, LastGoodStore, Settings},
-    store,
+    store::{self, StoreCheck},
 };
 
 /// How long a daemon may take to say that it is one.
@@ -320,7 +320,14 @@ impl Preflight<'_> {
             })
         });
         let state = match (store::check(&directory), running) {
-            (Ok(()), _) => StartFinding::ok(subject, directory.display().to_string()),
+            (Ok(StoreCheck::Usable), _) => StartFinding::ok(subject, directory.display().to_string()),
+            (Ok(StoreCheck::Gone), _) => {
+                let directory = directory.display();
+                let message =
+                    format!("the state of runs is gone from {directory}; halts in it would be forgotten");
+                StartFinding::warning(subject, message)
+                    .help("put runs.db back if it was not removed on purpose")
+            }
             (Err(store::StoreError::InUse { .. }), Some(running)) => {
                 self.of_running(subject, &directory.display().to_string(), running)
             }

@@ -63,6 +63,11 @@ pub(super) fn optional_string(description: &str) -> Value {
     json!({ "type": ["string", "null"], "description": description })
 }
 
+/// Yes or no.
+pub(super) fn boolean(description: &str) -> Value {
+    json!({ "type": "boolean", "description": description })
+}
+
 /// A list of strings.
 pub(super) fn strings(description: &str) -> Value {
     json!({ "type": "array", "items": { "type": "string" }, "description": description })

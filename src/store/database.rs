@@ -9,8 +9,6 @@ use std::{
     time::Duration,
 };
 
-#[cfg(all(feature = "cli", feature = "daemon"))]
-use rusqlite::TransactionBehavior;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, config::DbConfig};
 
 use super::{
@@ -21,7 +19,10 @@ use super::{
     pending::{ChangeBatch, RunChange},
     record::{RecordError, StoredRun},
 };
-use crate::model::{RunId, RunKey, WorkspaceId};
+use crate::{
+    model::{RunId, RunKey, WorkspaceId},
+    telemetry::StoreFailure,
+};
 
 /// Marks a database as hookyard's: the letters `hkyd`.
 const APPLICATION: i64 = 0x686b_7964;
@@ -30,7 +31,7 @@ const APPLICATION: i64 = 0x686b_7964;
 const STEPS: [&str; 3] = [RUN_TABLES, outbox_table::TABLE, MARK_TABLE];
 
 /// The version of the format: of the tables, and of the records in them.
-const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 3;
 
 /// The size to which the write-ahead log is cut after it has grown, in bytes.
 const KEPT_LOG: i64 = 16 << 20;
@@ -100,6 +101,8 @@ pub(super) struct Database {
     identity: Option<FileIdentity>,
     /// Whether the file says that it is open.
     is_marked: bool,
+    /// Whether it was made in the place of one that was gone.
+    pub(super) is_former_gone: bool,
 }
 
 impl Database {
@@ -134,7 +137,13 @@ impl Database {
     /// Opens the database and reads it, without a mark that says so.
     fn read(directory: &Path) -> Result<(Self, StoredRuns), StoreError> {
         let path = location::prepare(directory)?;
-        if location::make_file(&path, create)? {
+        let is_new = location::make_file(&path, create)?;
+        let is_former_gone = is_new && location::has_trace(&path);
+        if is_former_gone {
+            StoreFailure::Gone.emit();
+            let path = path.display();
+            tracing::warn!(%path, "the state of runs is gone: its file was there before, and halts in it are forgotten");
+        } else if is_new {
             let path = path.display();
             tracing::info!(%path, "the state of runs begins anew: nothing is known of former ones");
         }
@@ -152,7 +161,8 @@ impl Database {
         location::check_log(&connection, &path, has_log)?;
         let identity = FileIdentity::at(&path);
         let stored = read_all(&connection, &path)?;
-        Ok((Self { connection, path, identity, is_marked: false }, stored))
+        location::leave_trace(&path);
+        Ok((Self { connection, path, identity, is_marked: false, is_former_gone }, stored))
     }
 
     /// Writes changes in one transaction and syncs it.
@@ -182,36 +192,6 @@ pub(super) enum Written {
     Nothing,
 }
 
-/// Whether a daemon could keep its state in a directory. Nothing there is made or changed.
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
-    if location::has_file(directory) {
-        return check_file(directory);
-    }
-    location::check_absent(directory)
-}
-
-/// Reads a database as a start would. What a start would upgrade is upgraded in a transaction that is rolled back.
-#[cfg(all(feature = "cli", feature = "daemon"))]
-fn check_file(directory: &Path) -> Result<(), StoreError> {
-    let path = location::prepare(directory)?;
-    let of_database = |error: rusqlite::Error| StoreError::of_database(&path, &error);
-    let has_log = location::has_log(&path);
-    let _log = location::AbsentLog::of(&path);
-    let mut connection = connect(&path).map_err(of_database)?;
-    let found = known_version(&connection, &path)?;
-    check_length(&connection, &path)?;
-    // Fails if the file cannot be written.
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of_database)?;
-    check_closed(&transaction, &path, has_log)?;
-    location::check_log(&transaction, &path, has_log)?;
-    if found < VERSION {
-        upgrade(&transaction, found).map_err(of_database)?;
-    }
-    read_all(&transaction, &path).map(drop)
-}
-
 /// Makes a database out of an empty file.
 fn create(path: &Path) -> Result<(), StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
@@ -223,7 +203,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Opens a database for this process alone. What is refused is left as it is, with its log.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OPEN_FLAGS)?;
     connection.busy_timeout(Duration::ZERO)?;
     keep_log_when_closed(&connection, true)?;
@@ -232,14 +212,14 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Returns an error if the file ends in the middle of a page.
-fn check_length(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+pub(super) fn check_length(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let page = connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0));
     let page = page.map_err(|error| StoreError::of_database(path, &error))?;
     location::check_length(path, u64::try_from(page).unwrap_or_default())
 }
 
 /// Returns an error if the database needs its log, and that is gone.
-fn check_closed(connection: &Connection, path: &Path, has_log: bool) -> Result<(), StoreError> {
+pub(super) fn check_closed(connection: &Connection, path: &Path, has_log: bool) -> Result<(), StoreError> {
     let is_open = is_marked_open(connection).map_err(|error| StoreError::of_database(path, &error))?;
     if is_open && !has_log { Err(StoreError::NotClosed { path: path.to_owned() }) } else { Ok(()) }
 }
@@ -283,7 +263,7 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The version of a database that can be used or upgraded.
-fn known_version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+pub(super) fn known_version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
     let number = |connection: &Connection, pragma: &str| {
         connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map_err(of_database)
@@ -300,7 +280,7 @@ fn known_version(connection: &Connection, path: &Path) -> Result<i64, StoreError
 }
 
 /// Makes the tables that a database of this version lacks.
-fn upgrade(transaction: &Transaction<'_>, version: i64) -> rusqlite::Result<()> {
+pub(super) fn upgrade(transaction: &Transaction<'_>, version: i64) -> rusqlite::Result<()> {
     for step in STEPS.iter().skip(usize::try_from(version).unwrap_or_default()) {
         transaction.execute_batch(step)?;
     }
@@ -308,7 +288,7 @@ fn upgrade(transaction: &Transaction<'_>, version: i64) -> rusqlite::Result<()> 
     transaction.pragma_update(None, "user_version", VERSION)
 }
 
-fn read_all(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreError> {
+pub(super) fn read_all(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
     let damaged = |workspace: &str, run: &str, why: String| {
         StoreError::damaged(path, format!("the record of the run {run:?} in {workspace:?}: {why}"))
@@ -586,6 +566,8 @@ mod tests {
     #[cfg(all(feature = "cli", feature = "daemon"))]
     #[test]
     fn a_check_changes_nothing_and_finds_what_a_start_finds() {
+        use crate::store::check;
+
         let live = directory();
         let (database, _) = history(&live);
         let in_use = check(live.path());

@@ -2,12 +2,12 @@
 //! its log is its own and has a beginning.
 
 use std::{
-    fmt::Write,
+    fmt::Write as _,
     fs::{self, DirBuilder, File, Metadata},
-    io::{self, Read},
+    io::{self, Read, Write as _},
     os::unix::{
         ffi::OsStrExt,
-        fs::{DirBuilderExt, MetadataExt},
+        fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
 };
@@ -25,6 +25,12 @@ use super::error::StoreError;
 
 /// The file in the directory.
 const FILE: &str = "runs.db";
+
+/// The file beside it that stays when it is removed, and what that says. Its name begins otherwise, so that whoever removes
+/// the database with its log leaves it there.
+const TRACE: &str = "store-made";
+const TRACE_TEXT: &str = "hookyard keeps the state of runs in runs.db beside this file. If that is missing, a start warns that \
+                          halts are forgotten. Remove both to begin anew on purpose.\n";
 
 /// The smallest page of a database, in bytes. All others are multiples of it.
 const SMALLEST_PAGE: u64 = 512;
@@ -117,6 +123,24 @@ fn publish(unfinished: &Path, path: &Path) -> Result<bool, StoreError> {
     Ok(true)
 }
 
+/// Whether there was a database before: it has left its trace.
+pub(super) fn has_trace(database: &Path) -> bool {
+    database.with_file_name(TRACE).symlink_metadata().is_ok()
+}
+
+/// Leaves a trace of a database, by which its loss is noticed.
+pub(super) fn leave_trace(database: &Path) {
+    let path = database.with_file_name(TRACE);
+    let made = File::options().write(true).create_new(true).mode(0o600).open(&path);
+    match made.and_then(|mut file| file.write_all(TRACE_TEXT.as_bytes())) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let path = path.display();
+            tracing::warn!(%path, %error, "a loss of the state of runs would not be noticed");
+        }
+        _ => {}
+    }
+}
+
 /// Why a directory cannot be made: what exists already is something else.
 fn cannot_make(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::AlreadyExists { Errno::NOTDIR.into() } else { error }
@@ -137,10 +161,16 @@ fn check_directory(directory: &Path) -> Result<PathBuf, StoreError> {
     Ok(directory)
 }
 
+/// The path of the file in a directory.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(super) fn file_in(directory: &Path) -> PathBuf {
+    directory.join(FILE)
+}
+
 /// Whether the directory has a file of the store, or its log.
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(super) fn has_file(directory: &Path) -> bool {
-    let path = directory.join(FILE);
+    let path = file_in(directory);
     [&log_of(&path), &path].into_iter().any(|file| file.symlink_metadata().is_ok())
 }
 

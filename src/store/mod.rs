@@ -9,6 +9,8 @@
 //! run::Outbox ── add, update, remove ──▶ OutboxChanges ──────┘
 //! ```
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+mod check;
 #[cfg(feature = "store")]
 mod database;
 #[cfg(feature = "store")]
@@ -35,7 +37,7 @@ use tokio::sync::oneshot;
 use crate::model::RunKey;
 
 #[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use database::check;
+pub(crate) use check::{StoreCheck, check};
 #[cfg(feature = "store")]
 pub use error::StoreError;
 pub(crate) use event_record::encode as encode_event;
@@ -93,6 +95,8 @@ pub(crate) struct StoreStatus {
     pub(crate) directory: PathBuf,
     /// How many runs it had when it was opened.
     pub(crate) restored: usize,
+    /// Whether it had a file before that was gone when it was opened.
+    pub(crate) former_gone: bool,
     /// How many runs have a state that is not on disk.
     pub(crate) unsaved: usize,
     /// How many of those are halted.

@@ -37,6 +37,7 @@ pub(crate) struct FileRunStore {
     queue: Arc<StoreQueue>,
     directory: PathBuf,
     restored: usize,
+    former_gone: bool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -64,11 +65,12 @@ impl FileRunStore {
         let (database, stored) = Database::open(directory)?;
         StoreFailure::expect_all();
         let queue = Arc::new(StoreQueue::default());
+        let former_gone = database.is_former_gone;
         let writer = StoreWriter { database, queue: Arc::clone(&queue), meter: StoreWriteMeter::resolve() };
         let spawned = thread::Builder::new().name("store".to_owned()).spawn(move || writer.run());
         let thread = spawned.map_err(|error| StoreError::io(directory, &error))?;
         let (directory, restored) = (directory.to_owned(), stored.runs.len());
-        Ok((Self { queue, directory, restored, thread: Mutex::new(Some(thread)) }, stored))
+        Ok((Self { queue, directory, restored, former_gone, thread: Mutex::new(Some(thread)) }, stored))
     }
 }
 
@@ -174,6 +176,7 @@ impl RunStore for FileRunStore {
         StoreStatus {
             directory: self.directory.clone(),
             restored: self.restored,
+            former_gone: self.former_gone,
             unsaved: state.pending.runs() + writing,
             unsaved_halts: state.pending.urgent_runs() + urgent,
             error: state.error.clone(),

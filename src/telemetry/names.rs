@@ -158,7 +158,7 @@ table! {
     STORE_WRITE_DURATION "hookyard_store_write_duration_seconds" Histogram(FAST) Seconds []
         "How long a write of the state of runs to disk took, with its sync.";
     STORE_ERRORS "hookyard_store_errors_total" Counter Count ["reason"]
-        "Writes of the state of runs that failed, and halts that were answered before they were on disk.";
+        "Failed writes of the state of runs, halts answered before they were on disk, and starts that found the state gone.";
     STORE_UNSAVED "hookyard_store_unsaved_runs" Gauge Count ["state"]
         "Runs whose latest state is not on disk yet: halted ones, and others.";
     OUTBOX_RECORDS "hookyard_outbox_records" Gauge Count ["state"]

@@ -89,7 +89,7 @@ impl RecordsLost {
     }
 }
 
-/// A write of the state of runs failed, or took too long for a halt to wait for it.
+/// A write of the state of runs failed, or took too long for a halt to wait for it, or all of it was gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoreFailure {
     /// There is no space on the disk.
@@ -100,6 +100,9 @@ pub(crate) enum StoreFailure {
     Write,
     /// A halt was answered before it was on disk.
     Slow,
+    /// The file of a former process was gone at the start.
+    #[cfg(feature = "store")]
+    Gone,
 }
 
 impl StoreFailure {
@@ -114,6 +117,8 @@ impl StoreFailure {
             #[cfg(feature = "store")]
             Self::Write => "write",
             Self::Slow => "slow",
+            #[cfg(feature = "store")]
+            Self::Gone => "gone",
         };
         names::STORE_ERRORS.counter([reason]).increment(count);
     }
@@ -127,7 +132,7 @@ impl StoreFailure {
 
     /// Creates all series at zero, so that the rate of the first failure is seen.
     pub(crate) fn expect_all() {
-        for failure in [Self::Full, Self::Write, Self::Slow] {
+        for failure in [Self::Full, Self::Write, Self::Slow, Self::Gone] {
             failure.add(0);
         }
     }

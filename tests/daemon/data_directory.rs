@@ -4,9 +4,11 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
+    process::Command,
 };
 
 use rustix::process::{Signal, geteuid};
+use serde_json::json;
 
 use crate::{
     nobody,
@@ -119,4 +121,56 @@ fn the_file_of_another_store_in_the_place_of_one_in_use_is_not_written() {
         assert_eq!(verdict(&first, run, "Bash"), "halt", "{run}");
     }
     first.finish();
+}
+
+/// What a command prints.
+#[allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+fn hookyard(here: &Path, arguments: &[&str], last: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
+    let done =
+        command.args(arguments).arg(last).env("HOOKYARD_TEST_HOME", here.join("home")).output().unwrap();
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[test]
+fn a_store_that_is_gone_is_told_and_a_first_start_is_not() {
+    const GONE: &str = "the state of runs is gone";
+    let daemon = halted("r");
+    let gone = |daemon: &Daemon| {
+        let metrics = String::from_utf8(daemon.send("GET", "/metrics", None).body).unwrap();
+        let line =
+            metrics.lines().find(|line| line.starts_with(r#"hookyard_store_errors_total{reason="gone"}"#));
+        let counted = line.and_then(|line| line.rsplit(' ').next()).unwrap().to_owned();
+        (daemon.log().contains(GONE), daemon.get("/v1/status")["data"]["former_gone"].clone(), counted)
+    };
+    let told = |is_gone: bool| (is_gone, json!(is_gone), u8::from(is_gone).to_string());
+    assert_eq!(gone(&daemon), told(false), "a first start");
+    let started = |setup: DaemonSetup, is_gone: bool, what: &str| {
+        let settings = setup.path().join("hookyard.yaml");
+        let checked = hookyard(&setup.path(), &["serve", "--check", "--json", "--config"], &settings);
+        assert_eq!(checked.contains("the state of runs is gone from"), is_gone, "{what}: {checked}");
+        fs::remove_file(setup.path().join("log")).unwrap();
+        let daemon = setup.serve();
+        assert_eq!(gone(&daemon), told(is_gone), "{what}");
+        let status = hookyard(&daemon.path(), &["status", "--socket"], daemon.socket());
+        assert_eq!(status.contains("its file was gone when the daemon started"), is_gone, "{what}: {status}");
+        daemon
+    };
+    let daemon = started(ended(daemon, Signal::TERM, |_| {}), false, "a restart");
+    let removed = |data: &Path| fs::remove_file(data.join("runs.db")).unwrap();
+    let daemon = started(ended(daemon, Signal::TERM, removed), true, "it was removed");
+    assert_eq!(verdict(&daemon, "r", "Bash"), "proceed", "nobody knows of the halt any more");
+    let daemon = started(ended(daemon, Signal::TERM, |_| {}), false, "the one that was made in its place");
+    let with_log = |data: &Path| {
+        for name in ["runs.db", "runs.db-wal"] {
+            fs::remove_file(data.join(name)).unwrap();
+        }
+    };
+    let daemon = started(ended(daemon, Signal::KILL, with_log), true, "it was removed with its log");
+    let on_purpose = |data: &Path| {
+        for name in ["runs.db", "store-made"] {
+            fs::remove_file(data.join(name)).unwrap();
+        }
+    };
+    started(ended(daemon, Signal::TERM, on_purpose), false, "removed with what tells of it").finish();
 }

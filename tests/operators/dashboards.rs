@@ -17,16 +17,17 @@ const NOT_SHOWN: [(&str, &str); 1] =
     [("process_virtual_memory_bytes", "address space says nothing of what a program needs")];
 
 /// Counters that are asked for as they stand.
-const AS_THEY_STAND: [(&str, &str); 2] = [
+const AS_THEY_STAND: [(&str, &str); 3] = [
     (
         "hookyard_label_overflow_total",
         "each name counts once, and stays without a label until the program ends",
     ),
     ("hookyard_hook_verdicts_total", "whether it was there a day ago"),
+    ("hookyard_store_errors_total", "the reason `gone` counts once, at the start"),
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 34] = [
+const ALERTS: [&str; 35] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -55,6 +56,7 @@ const ALERTS: [&str; 34] = [
     "AuditLinesLost",
     "RequiredHookMissing",
     "RunStateNotSaved",
+    "RunStateGone",
     "OutboxOld",
     "DeadLetters",
     "ConfigReloadFailed",

@@ -231,7 +231,14 @@ impl RunStore for SuccessorStore {
         }
         let unsaved = state.waiters.len();
         let directory = self.directory.clone();
-        StoreStatus { directory, restored: 0, unsaved, unsaved_halts: unsaved, error: None }
+        StoreStatus {
+            directory,
+            restored: 0,
+            former_gone: false,
+            unsaved,
+            unsaved_halts: unsaved,
+            error: None,
+        }
     }
 
     fn close(&self) {

@@ -11,7 +11,7 @@ use crate::{
     daemon::{
         agent_activity::LastAgentEvent,
         audit::Audit,
-        schema::{Component, object, optional_string, string, unsigned, unsigned_as},
+        schema::{Component, boolean, object, optional_string, string, unsigned, unsigned_as},
     },
     store::StoreStatus,
 };
@@ -71,6 +71,9 @@ pub struct DataStatus {
     pub directory: String,
     /// The number of runs it had when the daemon started.
     pub restored: usize,
+    /// Whether the file of a former daemon was gone when this one started, so that halts in it are forgotten.
+    #[serde(default)]
+    pub former_gone: bool,
     /// The number of runs whose latest state is not on disk yet.
     pub unsaved: usize,
     /// The number of halted runs among them.
@@ -85,6 +88,12 @@ pub(super) static DATA_STATUS: Component = Component::built("DataStatus", || {
         [
             ("directory", string("Its directory.")),
             ("restored", unsigned("The number of runs it had when the daemon started.")),
+            (
+                "former_gone",
+                boolean(
+                    "Whether the file of a former daemon was gone when this one started, so that halts in it are forgotten.",
+                ),
+            ),
             ("unsaved", unsigned("The number of runs whose latest state is not on disk yet.")),
             ("unsaved_halts", unsigned("The number of halted runs among them.")),
             ("error", optional_string("Why the last write failed, if it did.")),
@@ -101,8 +110,9 @@ pub(super) fn nullable_data_status() -> Value {
 
 impl From<StoreStatus> for DataStatus {
     fn from(status: StoreStatus) -> Self {
-        let StoreStatus { directory, restored, unsaved, unsaved_halts, error } = status;
-        Self { directory: directory.display().to_string(), restored, unsaved, unsaved_halts, error }
+        let StoreStatus { directory, restored, former_gone, unsaved, unsaved_halts, error } = status;
+        let directory = directory.display().to_string();
+        Self { directory, restored, former_gone, unsaved, unsaved_halts, error }
     }
 }
 

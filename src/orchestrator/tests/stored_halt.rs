@@ -62,7 +62,7 @@ impl RunStore for SlowStore {
 
     fn status(&self) -> StoreStatus {
         let directory = "/nowhere".into();
-        StoreStatus { directory, restored: 0, unsaved: 0, unsaved_halts: 0, error: None }
+        StoreStatus { directory, restored: 0, former_gone: false, unsaved: 0, unsaved_halts: 0, error: None }
     }
 
     fn close(&self) {

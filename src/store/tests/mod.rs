@@ -355,7 +355,7 @@ impl RunStore for SimulatedStore {
         let unsaved = self.state.lock().pending.runs();
         let unsaved_halts = self.state.lock().pending.urgent_runs();
         let directory = self.directory.clone();
-        StoreStatus { directory, restored: 0, unsaved, unsaved_halts, error: None }
+        StoreStatus { directory, restored: 0, former_gone: false, unsaved, unsaved_halts, error: None }
     }
 
     fn close(&self) {

@@ -50,8 +50,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(160);
 /// The header with the code of the error that an agent's answer stands for.
 const ERROR_HEADER: &str = "x-hookyard-error";
 
-/// The errors of a daemon that restarts. No hook has run.
-const RESTARTING: [&str; 2] = ["starting", "shutting_down"];
+/// The errors of a daemon that restarts, or that its service manager may start again. No hook has run.
+const RESTARTING: [&str; 3] = ["starting", "shutting_down", "not_started"];
 
 /// The status with which the daemon answers what its own hooks have started.
 const OWN_HOOK: u16 = 508;

@@ -164,15 +164,16 @@ impl Connections {
         _ = self.accept_waiting(listener, &admission);
     }
 
-    /// Answers those who wait in the sockets of a daemon that does not start. What the service manager owns is left to the
+    /// Answers those who wait in the sockets of a daemon that does not start, with the reason. What the service manager owns is left to the
     /// next daemon.
     pub(super) async fn refuse_waiting(
         self,
         state: &DaemonState,
         sockets: &[Socket],
         listeners: Vec<(OpenListener, Admission)>,
+        why: &str,
     ) {
-        state.abandon_loading();
+        state.fail_loading(why);
         sockets.iter().for_each(Socket::remove);
         self.gate.set(AcceptPhase::Closing);
         for (listener, admission) in listeners {

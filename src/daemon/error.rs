@@ -185,6 +185,13 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint)
     }
 
+    /// The daemon does not start.
+    pub(super) fn not_started(why: &str) -> Self {
+        let hint = "correct that and start hookyard again; retry after the seconds in `Retry-After`";
+        let message = format!("hookyard did not start: {why}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_started", message, hint)
+    }
+
     /// The line of a decision could not be written, and `audit.required` is set.
     pub(super) fn not_audited() -> Self {
         let message = "the decision could not be written to the audit, which is required";

@@ -2,7 +2,10 @@
 
 use std::{
     os::fd::OwnedFd,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,12 +18,14 @@ use super::error::ApiError;
 use super::handover;
 
 /// How far the workspaces are loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum LoadProgress {
     UnderWay,
     Done,
     /// The daemon stops before they are loaded.
     Abandoned,
+    /// The daemon does not start, for this reason.
+    Failed(Arc<str>),
 }
 
 /// The first loading of the workspaces.
@@ -41,13 +46,26 @@ impl Loading {
         self.0.send_replace(LoadProgress::Abandoned);
     }
 
+    /// The daemon does not start.
+    pub(super) fn fail(&self, why: &str) {
+        self.0.send_replace(LoadProgress::Failed(why.into()));
+    }
+
+    /// Why the daemon does not start, if it does not.
+    pub(super) fn failure(&self) -> Option<ApiError> {
+        match &*self.0.borrow() {
+            LoadProgress::Failed(why) => Some(ApiError::not_started(why)),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_done(&self) -> bool {
         *self.0.borrow() == LoadProgress::Done
     }
 
     /// Waits until the workspaces are loaded.
     ///
-    /// Returns an error if that takes longer than the limit, or if the daemon stops before.
+    /// Returns an error if that takes longer than the limit, or if the daemon stops before or does not start.
     pub(super) async fn done(&self, limit: Duration) -> Result<(), ApiError> {
         if self.is_done() {
             return Ok(());
@@ -56,8 +74,12 @@ impl Loading {
         let ended = progress.wait_for(|progress| *progress != LoadProgress::UnderWay);
         // `self` is the sender, so the channel does not close meanwhile.
         let ended = timeout(limit, ended).await.map_err(|_| ApiError::starting())?;
-        let is_done = ended.is_ok_and(|progress| *progress == LoadProgress::Done);
-        if is_done { Ok(()) } else { Err(ApiError::shutting_down()) }
+        let ended = ended.map_or(LoadProgress::Abandoned, |progress| progress.clone());
+        match ended {
+            LoadProgress::Done => Ok(()),
+            LoadProgress::Failed(why) => Err(ApiError::not_started(&why)),
+            LoadProgress::UnderWay | LoadProgress::Abandoned => Err(ApiError::shutting_down()),
+        }
     }
 }
 

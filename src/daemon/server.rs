@@ -104,7 +104,7 @@ impl Daemon {
             Err(error) => {
                 // Those who wait for a daemon that this one replaces are answered by that one.
                 if replacement.is_none() {
-                    Box::pin(refuse_waiting(open, settings, home, &tokens)).await;
+                    Box::pin(refuse_waiting(open, settings, home, &tokens, &error)).await;
                 }
                 return Err(error);
             }
@@ -203,12 +203,13 @@ impl OpenParts {
     }
 }
 
-/// Answers those who wait in the sockets of a daemon that does not start: nothing has run for them.
+/// Answers those who wait in the sockets of a daemon that does not start, with the reason: nothing has run for them.
 async fn refuse_waiting(
     open: OpenListeners,
     settings: Settings,
     home: Option<PathBuf>,
     tokens: &Arc<TcpTokens>,
+    error: &ServeError,
 ) {
     let observers = Observers { audit: None, tracer: None };
     // Without data, it starts.
@@ -216,7 +217,7 @@ async fn refuse_waiting(
     let parts = (Exporter::install(), observers);
     let state = daemon_state(orchestrator, settings, &open, home, parts, tokens);
     let AdmittedListeners { sockets, listeners } = open.admitted(&state, tokens);
-    connections(&state).refuse_waiting(&state, &sockets, listeners).await;
+    connections(&state).refuse_waiting(&state, &sockets, listeners, &error.to_string()).await;
 }
 
 fn daemon_state(

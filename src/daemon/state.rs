@@ -252,6 +252,12 @@ impl DaemonState {
         self.set_phase(DaemonPhase::Draining);
     }
 
+    /// The daemon does not start: no event is judged, and those that wait are told why.
+    pub(super) fn fail_loading(&self, why: &str) {
+        self.loading.fail(why);
+        self.set_phase(DaemonPhase::Draining);
+    }
+
     /// Begins the lame duck phase, unless the daemon drains already.
     pub(super) fn begin_draining(&self) {
         if !self.is_draining() {

@@ -33,7 +33,9 @@ pub(super) async fn ready(State(state): State<Arc<DaemonState>>) -> Result<&'sta
             unready.map_or(Ok("ready\n"), Err)
         }
         DaemonPhase::Starting => Err(ApiError::starting()),
-        DaemonPhase::LameDuck | DaemonPhase::Draining => Err(ApiError::shutting_down()),
+        DaemonPhase::LameDuck | DaemonPhase::Draining => {
+            Err(state.loading.failure().unwrap_or_else(ApiError::shutting_down))
+        }
     }
 }
 

@@ -140,6 +140,7 @@ fn an_event_that_may_have_run_is_sent_again_only_with_an_id() {
         (String::new(), None, false),
         (refused("starting", 503), None, true),
         (refused("shutting_down", 503), None, true),
+        (refused("not_started", 503), None, true),
         (refused("interrupted", 503), None, false),
         (refused("overloaded", 503), Some("call-1"), false),
         (refused("bad_event", 400), Some("call-1"), false),

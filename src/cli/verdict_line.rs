@@ -54,8 +54,7 @@ impl<'v> VerdictLine<'v> {
         if let Some(by) = self.outcome["by"].as_str() {
             parts.push(format!("by {}", escape::line(by)));
         }
-        let (workspace, run) = (text(&self.place["workspace_id"]), text(&self.place["run_id"]));
-        parts.push(format!("in {}/{}", escape::line(workspace), escape::short(run, LONGEST)));
+        parts.push(self.place());
         parts.push(paint.dim(&escape::line(text(&self.outcome["decision_id"]))));
         let mut lines = parts.join("  ");
         if let Some(reason) = self.outcome["reason"].as_str() {
@@ -74,6 +73,15 @@ impl<'v> VerdictLine<'v> {
             lines.push_str(&line);
         }
         lines
+    }
+
+    /// Where the event belongs; why no hook was asked, where that is not known.
+    fn place(&self) -> String {
+        if let Some(code) = self.outcome["unasked"]["code"].as_str() {
+            return format!("no hook asked: {}", escape::line(code));
+        }
+        let (workspace, run) = (text(&self.place["workspace_id"]), text(&self.place["run_id"]));
+        format!("in {}/{}", escape::line(workspace), escape::short(run, LONGEST))
     }
 
     fn failures(&self) -> impl Iterator<Item = &'v Value> {

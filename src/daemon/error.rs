@@ -192,11 +192,13 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_started", message, hint)
     }
 
+    pub(super) const NOT_AUDITED: &str = "not_audited";
+
     /// The line of a decision could not be written, and `audit.required` is set.
     pub(super) fn not_audited() -> Self {
         let message = "the decision could not be written to the audit, which is required";
         let hint = "make room for the audit; `hookyard status` and the log say why lines are lost";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_audited", message, hint).after_hooks()
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Self::NOT_AUDITED, message, hint).after_hooks()
     }
 
     /// The event is for a workspace that could not be loaded.

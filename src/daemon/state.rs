@@ -37,7 +37,7 @@ use super::{
 use crate::{
     DispatchError, LoadReport, Orchestrator,
     config::{Settings, WorkspaceSettings},
-    model::{Outcome, WorkspaceId},
+    model::WorkspaceId,
     run::EventSender,
     telemetry::{ApiMeters, Exporter},
 };
@@ -294,12 +294,9 @@ impl DaemonState {
         Ok(reports)
     }
 
-    /// Waits for the line of a decision in the audit, if the settings require one.
-    ///
-    /// Returns an error if it could not be written.
-    pub(super) async fn confirm_audit(&self, outcome: &Outcome) -> Result<(), ApiError> {
-        let Some(audit) = &self.observers.audit else { return Ok(()) };
-        if audit.confirm(outcome.decision_id).await { Ok(()) } else { Err(ApiError::not_audited()) }
+    /// The audit, if the settings require that each answer has a line in it.
+    pub(super) fn required_audit(&self) -> Option<&Audit> {
+        self.observers.audit.as_deref().filter(|audit| audit.is_required())
     }
 
     /// Registers the workspaces of the settings. Those that cannot be loaded are tried again later.

@@ -264,8 +264,8 @@ settings! {
         #[example = "1s"]
         sync: AuditSync = AuditSync::Never,
 
-        /// Whether a decision is answered only once its line is written. Events get the error `not_audited` otherwise,
-        /// and are blocked in agents' formats.
+        /// Whether an event is answered only once its line is written, also if no hook wants it. It gets the error
+        /// `not_audited` otherwise, and is blocked in agents' formats.
         required: bool = false,
 
         /// What a line says about changes by hooks: the `paths` of changed values, the `values` themselves, or

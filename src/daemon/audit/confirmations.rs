@@ -59,10 +59,15 @@ impl Confirmations {
         LineGuard(sender)
     }
 
-    /// Waits until the line of a decision is written or lost. Returns whether it was written; true for a decision
-    /// without a line.
+    /// Whether the line of a decision is expected, or was.
+    pub(super) fn expects(&self, decision: DecisionId) -> bool {
+        self.0.lock().lines.contains_key(&decision)
+    }
+
+    /// Waits until the line of a decision is written or lost. Returns whether it was written; false for a decision whose
+    /// line is not expected.
     pub(super) async fn confirm(&self, decision: DecisionId) -> bool {
-        let Some(mut fate) = self.0.lock().lines.get(&decision).cloned() else { return true };
+        let Some(mut fate) = self.0.lock().lines.get(&decision).cloned() else { return false };
         let known = fate.wait_for(Option::is_some).await;
         known.is_ok_and(|fate| *fate == Some(true))
     }
@@ -84,6 +89,6 @@ mod tests {
         });
         assert!(is_written && confirmations.confirm(written).await, "it is remembered");
         assert!(!confirmations.confirm(lost).await);
-        assert!(confirmations.confirm(unknown).await);
+        assert!(!confirmations.expects(unknown) && !confirmations.confirm(unknown).await);
     }
 }

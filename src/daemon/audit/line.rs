@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     collections::BTreeMap,
     net::IpAddr,
+    ops::Not,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -15,7 +16,7 @@ use crate::{
     FinishedEvent, RunRef,
     config::AuditPatches,
     model::{
-        Arrival, DecisionId, DialectName, Ended, Event, EventId, EventKind, EventPeer, FailureMode,
+        Arrival, DecisionId, DialectName, Ended, EventId, EventKind, EventOrigin, EventPeer, FailureMode,
         HandlerKind, HookReport, Json, Outcome, Redactor, Target, Targets, Timestamp, ToolCallId, TrustState,
         Verdict, is_short, milliseconds,
     },
@@ -35,6 +36,8 @@ pub(super) struct AuditEntry {
     tool_call_id: Option<ToolCallId>,
     client: Client,
     delivery: u32,
+    /// Whether it is about the acceptance of an event that nobody waits for.
+    pub(super) accepted: bool,
     /// Says what became of the line, where an answer waits for it.
     pub(super) guard: Option<LineGuard>,
 }
@@ -52,8 +55,8 @@ struct Client {
 }
 
 impl Client {
-    fn of(event: &Event) -> Self {
-        let peer = event.origin.as_ref().map(|origin| origin.peer);
+    fn of(origin: Option<&EventOrigin>, dialect: DialectName) -> Self {
+        let peer = origin.map(|origin| origin.peer);
         let uid = match peer {
             Some(EventPeer::User(uid)) => Some(uid),
             _ => None,
@@ -62,12 +65,7 @@ impl Client {
             Some(EventPeer::Address(address)) => Some(address),
             _ => None,
         };
-        Self {
-            listener: event.origin.as_ref().map(|origin| origin.listener),
-            uid,
-            address,
-            dialect: event.dialect,
-        }
+        Self { listener: origin.map(|origin| origin.listener), uid, address, dialect }
     }
 }
 
@@ -80,8 +78,9 @@ impl AuditEntry {
             event_id: event.id.clone(),
             tool: event.attributes.tool_name.clone(),
             tool_call_id: event.tool_call_id.clone(),
-            client: Client::of(&event),
+            client: Client::of(event.origin.as_ref(), event.dialect),
             delivery: event.arrival.as_ref().map_or(1, Arrival::delivery),
+            accepted: false,
             guard: None,
             run,
             outcome,
@@ -109,6 +108,43 @@ pub(in crate::daemon) struct DenialDetails {
     pub(in crate::daemon) method: &'static str,
     pub(in crate::daemon) route: &'static str,
     pub(in crate::daemon) count: u64,
+}
+
+/// A line about an answer that no hook was asked for: its event could not be read, or came when it could not be judged.
+#[derive(Debug, Serialize)]
+pub(super) struct UnaskedLine {
+    at: String,
+    decision_id: DecisionId,
+    event: EventKind,
+    verdict: Verdict,
+    unasked: UnaskedReason,
+    client: Client,
+}
+
+/// The error that such an answer stands for.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(in crate::daemon) struct UnaskedReason {
+    pub(in crate::daemon) status: u16,
+    pub(in crate::daemon) code: &'static str,
+}
+
+impl UnaskedLine {
+    /// The line of an answer that is given now.
+    pub(super) fn new(
+        outcome: &Outcome,
+        unasked: UnaskedReason,
+        origin: Option<&EventOrigin>,
+        dialect: DialectName,
+    ) -> Self {
+        Self {
+            at: Timestamp::of(SystemTime::now()).to_string(),
+            decision_id: outcome.decision_id,
+            event: outcome.event,
+            verdict: outcome.verdict,
+            unasked,
+            client: Client::of(origin, dialect),
+        }
+    }
 }
 
 /// What a line has, in this order. What comes from outside is free of secrets; the rest are hookyard's own words.
@@ -140,6 +176,8 @@ struct Line<'a> {
     client: Client,
     /// Which delivery of the event this was, from 1.
     delivery: u32,
+    #[serde(skip_serializing_if = "Not::not")]
+    accepted: bool,
 }
 
 /// How one hook fared.
@@ -173,7 +211,19 @@ enum Patched {
 
 /// Adds the line of an outcome, with its end.
 pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
-    let AuditEntry { run, outcome, at, redactor, event_id, tool, tool_call_id, client, delivery, .. } = entry;
+    let AuditEntry {
+        run,
+        outcome,
+        at,
+        redactor,
+        event_id,
+        tool,
+        tool_call_id,
+        client,
+        delivery,
+        accepted,
+        ..
+    } = entry;
     let line = Line {
         at: Timestamp::of(*at).to_string(),
         workspace_id: redactor.text(run.workspace_id.as_str()),
@@ -193,6 +243,7 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
         snapshot: outcome.snapshot_content.as_deref(),
         client: *client,
         delivery: *delivery,
+        accepted: *accepted,
     };
     let start = into.len();
     if let Err(error) = serde_json::to_writer(&mut *into, &line) {
@@ -207,9 +258,9 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
     Ok(())
 }
 
-/// Adds a line about denied requests, with its end. It has no text from outside.
-pub(super) fn write_denial(denial: &DenialLine, into: &mut Vec<u8>) -> serde_json::Result<()> {
-    into.extend_from_slice(&serde_json::to_vec(denial)?);
+/// Adds a line that has no text from outside, with its end.
+pub(super) fn write_own_words(line: &impl Serialize, into: &mut Vec<u8>) -> serde_json::Result<()> {
+    into.extend_from_slice(&serde_json::to_vec(line)?);
     into.push(b'\n');
     Ok(())
 }

@@ -14,19 +14,18 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
-use tokio::time::timeout;
 
 use super::{
-    confirmations::Confirmations,
+    confirmations::{Confirmations, LineGuard},
     counters::{AuditCounters, AuditQueueLimits},
-    line::{AuditEntry, DenialLine},
+    line::{AuditEntry, DenialLine, UnaskedLine},
     rotating_file::RotatingFile,
     writer::{AuditSink, StdoutSink, Writer, WriterCommand, WriterOptions},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
     config::{AuditDestination, AuditPatches, AuditSettings},
-    model::{DecisionId, Delivery, HookReport, Outcome, Targets},
+    model::{Delivery, Event, HookReport, Outcome, Targets},
 };
 
 /// The memory that queued lines may take, in bytes: fewer lines wait when their payloads are large.
@@ -34,9 +33,6 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 /// The approximate memory of a queued line without its payload, in bytes.
 const BASE_ENTRY_BYTES: usize = 512;
-
-/// How long an answer waits for its line.
-const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a shutdown waits for the writer, whose sink may block.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,9 +60,9 @@ pub(in crate::daemon) struct Audit {
     /// None once it is closed.
     queue: ArcSwapOption<Sender<WriterCommand>>,
     limits: AuditQueueLimits,
-    patches: AuditPatches,
+    pub(super) patches: AuditPatches,
     /// Only where answers wait for their lines.
-    confirmations: Option<Confirmations>,
+    pub(super) confirmations: Option<Confirmations>,
     counters: Arc<AuditCounters>,
     writer: Mutex<Option<JoinHandle<()>>>,
     destination: String,
@@ -125,16 +121,6 @@ impl Audit {
         })
     }
 
-    /// Waits for the line of a decision, where answers wait for their lines. Returns whether the decision may be answered.
-    pub(in crate::daemon) async fn confirm(&self, decision: DecisionId) -> bool {
-        match &self.confirmations {
-            Some(confirmations) => {
-                timeout(CONFIRM_TIMEOUT, confirmations.confirm(decision)).await.unwrap_or(false)
-            }
-            None => true,
-        }
-    }
-
     /// Where its lines go: a path, or `stdout`.
     pub(in crate::daemon) fn destination(&self) -> &str {
         &self.destination
@@ -144,32 +130,44 @@ impl Audit {
         &self.counters
     }
 
-    /// Returns whether the queue took the entry.
-    fn try_enqueue(&self, entry: AuditEntry) -> bool {
+    /// Queues the line of an outcome. It is lost, and counted, if there is no room for it.
+    pub(super) fn record(&self, entry: AuditEntry) {
         let weight = weight(&entry);
+        if !self.try_enqueue(weight, WriterCommand::Write(Box::new(entry), weight)) {
+            self.counters.record_full_queue();
+        }
+    }
+
+    /// Queues a line about an answer that no hook was asked for.
+    pub(super) fn record_unasked(&self, line: UnaskedLine, guard: LineGuard) {
+        let command = WriterCommand::WriteUnasked(Box::new(line), guard, BASE_ENTRY_BYTES);
+        if !self.try_enqueue(BASE_ENTRY_BYTES, command) {
+            self.counters.record_full_queue();
+        }
+    }
+
+    /// Queues a line about denied requests.
+    pub(in crate::daemon) fn record_denial(&self, denial: DenialLine) {
+        // Those of a daemon that has stopped are in its log.
+        let is_closed = self.queue.load().is_none();
+        let command = WriterCommand::WriteDenial(Box::new(denial), BASE_ENTRY_BYTES);
+        if !is_closed && !self.try_enqueue(BASE_ENTRY_BYTES, command) {
+            self.counters.record_full_queue();
+        }
+    }
+
+    /// Returns whether the queue took the command.
+    fn try_enqueue(&self, weight: usize, command: WriterCommand) -> bool {
         let queue = self.queue.load();
         let Some(queue) = queue.as_ref() else { return false };
         if !self.counters.try_reserve(weight, self.limits) {
             return false;
         }
-        let sent = queue.send(WriterCommand::Write(Box::new(entry), weight)).is_ok();
+        let sent = queue.send(command).is_ok();
         if !sent {
             self.counters.release(weight);
         }
         sent
-    }
-
-    /// Queues a line about denied requests.
-    pub(in crate::daemon) fn record_denial(&self, denial: DenialLine) {
-        let queue = self.queue.load();
-        let Some(queue) = queue.as_ref() else { return };
-        if !self.counters.try_reserve(BASE_ENTRY_BYTES, self.limits) {
-            return self.counters.record_full_queue();
-        }
-        if queue.send(WriterCommand::WriteDenial(Box::new(denial), BASE_ENTRY_BYTES)).is_err() {
-            self.counters.release(BASE_ENTRY_BYTES);
-            self.counters.record_full_queue();
-        }
     }
 
     /// Has the file reopened if it was moved away.
@@ -204,14 +202,18 @@ impl Audit {
 
 impl OutcomeObserver for Audit {
     fn event_finished(&self, finished: FinishedEvent) {
-        let is_awaited = finished.event.delivery == Delivery::Awaited;
+        // One that nobody waits for is answered before its hooks have ended, with a line of its own.
+        let is_awaited = !is_accepted_only(&finished.event);
         let decision = finished.outcome.decision_id;
         let mut entry = AuditEntry::of(finished, self.patches);
         entry.guard = self.confirmations.as_ref().filter(|_| is_awaited).map(|lines| lines.expect(decision));
-        if !self.try_enqueue(entry) {
-            self.counters.record_full_queue();
-        }
+        self.record(entry);
     }
+}
+
+/// Whether the host of an event is answered once it is accepted.
+pub(super) fn is_accepted_only(event: &Event) -> bool {
+    event.delivery == Delivery::Detached && !event.is_interceptor()
 }
 
 /// The approximate memory of an entry, in bytes.

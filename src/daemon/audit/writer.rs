@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{
     confirmations::LineGuard,
     counters::AuditCounters,
-    line::{self, AuditEntry, DenialLine},
+    line::{self, AuditEntry, DenialLine, UnaskedLine},
 };
 use crate::config::{AuditPatches, AuditSync};
 
@@ -89,6 +89,8 @@ impl AuditSink for StdoutSink {
 pub(super) enum WriterCommand {
     /// Write an entry, which releases this weight of the queue.
     Write(Box<AuditEntry>, usize),
+    /// Write a line about an answer without hooks, which waits for it and releases this weight of the queue.
+    WriteUnasked(Box<UnaskedLine>, LineGuard, usize),
     /// Write a line about denied requests, which releases this weight of the queue.
     WriteDenial(Box<DenialLine>, usize),
     /// Reopen the file if it was moved away.
@@ -181,8 +183,12 @@ impl Writer {
                 drop(entry);
                 self.finish_line(weight);
             }
+            WriterCommand::WriteUnasked(unasked, guard, weight) => {
+                self.take(Some(guard), |batch| line::write_own_words(&*unasked, batch));
+                self.finish_line(weight);
+            }
             WriterCommand::WriteDenial(denial, weight) => {
-                self.take(None, |batch| line::write_denial(&denial, batch));
+                self.take(None, |batch| line::write_own_words(&*denial, batch));
                 self.finish_line(weight);
             }
             WriterCommand::CheckFile => {

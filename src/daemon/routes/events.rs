@@ -5,10 +5,13 @@ use std::time::SystemTime;
 use axum::{
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
+    http::{
+        Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts,
+    },
     response::Response,
 };
 
+use super::audited::{AuditedEvent, confirm_unasked};
 use crate::{
     daemon::{
         client,
@@ -44,11 +47,14 @@ pub(in crate::daemon) async fn send_event(
         Ok(mut event) => {
             event.origin = extensions.get().cloned();
             event.workspace_id = state.locator.locate(&state.orchestrator, share.sender, &event).await?;
+            let audited = AuditedEvent::of(&state, &event);
             let outcome = state.orchestrator.dispatch_from(share.sender, event).await?;
-            state.confirm_audit(&outcome).await?;
+            if let Some(audited) = audited {
+                audited.confirm(&state, &outcome).await?;
+            }
             outcome
         }
-        Err(error) => block_unreadable(&state, share.sender, &bytes, error).await?,
+        Err(error) => Box::pin(block_unreadable(&state, share.sender, &bytes, error, &extensions)).await?,
     };
     let bytes = serde_json::to_vec(&outcome).map_err(|error| {
         let message = format!("cannot serialize the outcome: {error}");
@@ -68,13 +74,19 @@ async fn block_unreadable(
     sender: EventSender,
     bytes: &[u8],
     error: EventError,
-) -> Result<Outcome, EventError> {
+    extensions: &Extensions,
+) -> Result<Outcome, ApiError> {
     let dialect = DialectName::Canonical;
     if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
         // Hosts with canonical events get an error, which they do not take for consent, where no guard is known.
         drop(state.locator.register_for_unreadable(&state.orchestrator, sender, &cwd).await);
     }
-    state.orchestrator.block_unreadable(None, dialect, bytes, &error).ok_or(error)
+    let Some(outcome) = state.orchestrator.block_unreadable(None, dialect, bytes, &error) else {
+        return Err(error.into());
+    };
+    let sender = (extensions.get(), dialect);
+    let is_audited = confirm_unasked(state, &outcome, &error.into(), sender).await;
+    if is_audited { Ok(outcome) } else { Err(ApiError::not_audited()) }
 }
 
 /// Refuses a request that comes from a hook of hookyard, or from what such a hook has started.

@@ -10,6 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
+    audited::AuditedEvent,
     events::{read, refuse_own_hook},
     extract::{ApiQuery, PathParameter},
     native_response::{ResponseForm, parse_dialect, write},
@@ -55,10 +56,11 @@ pub(super) async fn send_native_event(
         (Ok(dialect), Err(error)) => (dialect, error),
     };
     let (dialect, error) = wrong_address;
+    let origin = request.extensions().get().cloned();
     let event = dialect::read_partial(dialect, &unasked::beginning(&context.share, request).await);
     let RequestContext { daemon: state, share } = &context;
     let guards = state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await;
-    Ok(UnaskedEvent { dialect, form, event, guards, error }.answer(state))
+    Ok(UnaskedEvent { dialect, form, event, origin, guards, error }.answer(state).await)
 }
 
 async fn send_to(
@@ -67,6 +69,7 @@ async fn send_to(
     form: ResponseForm,
     request: Request,
 ) -> Response {
+    let origin = request.extensions().get().cloned();
     match answer(context, dialect, request).await {
         Ok(NativeAnswer { answer, error }) => {
             let mut response = write(answer, form);
@@ -77,7 +80,8 @@ async fn send_to(
         }
         Err(failure) => {
             let Unanswered { event, guards, error } = *failure;
-            UnaskedEvent { dialect, form, event, guards, error }.answer(&context.daemon)
+            let unasked = UnaskedEvent { dialect, form, event, origin, guards, error };
+            Box::pin(unasked.answer(&context.daemon)).await
         }
     }
 }
@@ -180,6 +184,7 @@ async fn dispatch(
             return Err(Box::new(Unanswered { event, guards, error: error.into() }));
         }
     }
+    let audited = AuditedEvent::of(state, &event);
     let (outcome, error) = match state.orchestrator.dispatch_from(share.sender, event.clone()).await {
         Ok(outcome) => (outcome, None),
         Err(error) => {
@@ -187,7 +192,9 @@ async fn dispatch(
             (undispatched(state, &event, error)?, Some(answered))
         }
     };
-    if let Err(error) = state.confirm_audit(&outcome).await {
+    if let Some(audited) = audited
+        && let Err(error) = audited.confirm(state, &outcome).await
+    {
         let (event, guards) = (PartialEvent::of(&event), GuardScope::NotLoaded);
         return Err(Box::new(Unanswered { event, guards, error }));
     }

@@ -9,6 +9,7 @@ use axum::{
 };
 
 use super::{
+    audited::confirm_unasked,
     events::refuse_own_hook,
     native_response::{NATIVE_EVENTS_PREFIX, ResponseForm, parse_dialect, write},
 };
@@ -21,7 +22,7 @@ use crate::{
         workspace_locator::GuardScope,
     },
     dialect,
-    model::{DialectName, EventKind, Note, Outcome, PartialEvent, Verdict},
+    model::{DialectName, EventKind, EventOrigin, Note, Outcome, PartialEvent, Verdict},
     run::next_decision_id,
     telemetry::EVENTS_TARGET,
 };
@@ -64,6 +65,8 @@ pub(super) struct UnaskedEvent {
     pub(super) form: ResponseForm,
     /// What is known of it.
     pub(super) event: PartialEvent,
+    /// How it came, if it was read so far.
+    pub(super) origin: Option<EventOrigin>,
     /// Whose guards would have been asked.
     pub(super) guards: GuardScope,
     pub(super) error: ApiError,
@@ -72,11 +75,12 @@ pub(super) struct UnaskedEvent {
 impl UnaskedEvent {
     /// The agent's answer: a block where a guard might have cared for the event, else no opinion and a note to the
     /// person. Hosts with canonical events get the error.
-    pub(super) fn answer(self, state: &DaemonState) -> Response {
+    pub(super) async fn answer(self, state: &DaemonState) -> Response {
         if self.dialect == DialectName::Canonical {
             return self.error.into_response();
         }
         let outcome = self.block(state).unwrap_or_else(|| self.no_opinion());
+        let outcome = self.audited(state, outcome).await;
         let (decision_id, event, verdict) = (&outcome.decision_id, outcome.event, outcome.verdict);
         tracing::warn!(
             target: EVENTS_TARGET, %decision_id, dialect = %self.dialect, %event, %verdict,
@@ -93,17 +97,36 @@ impl UnaskedEvent {
             GuardScope::Nowhere => None,
             GuardScope::Workspace(id) => state.orchestrator.block_unasked(Some(id), &self.event, &why),
             GuardScope::AnyWorkspace => state.orchestrator.block_unasked(None, &self.event, &why),
-            // To block the end of a turn means to make the agent go on, without end.
-            GuardScope::NotLoaded => (self.event.may_be_stopped() && !self.event.ends_turn()).then(|| {
+            GuardScope::NotLoaded => self.is_blocked_unjudged().then(|| {
                 let what = if self.has_asked() {
                     "the answer of the hooks is lost"
                 } else {
                     "the hooks could not be asked"
                 };
-                let reason = format!("{what}: {why}");
-                Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..self.proceed() }
+                self.block_for(format!("{what}: {why}"))
             }),
         }
+    }
+
+    /// Whether it is blocked if nobody can judge it. To block the end of a turn means to make the agent go on, without end.
+    fn is_blocked_unjudged(&self) -> bool {
+        self.event.may_be_stopped() && !self.event.ends_turn()
+    }
+
+    fn block_for(&self, reason: String) -> Outcome {
+        Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..self.proceed() }
+    }
+
+    /// Records the answer, where the settings require that. What could not be recorded does not go on.
+    async fn audited(&self, state: &DaemonState, outcome: Outcome) -> Outcome {
+        // The line that was lost is the reason for this answer.
+        let is_recorded = self.error.code() == ApiError::NOT_AUDITED
+            || confirm_unasked(state, &outcome, &self.error, (self.origin.as_ref(), self.dialect)).await;
+        if is_recorded || outcome.verdict == Verdict::Block || !self.is_blocked_unjudged() {
+            return outcome;
+        }
+        let error = ApiError::not_audited();
+        self.block_for(format!("{error}; {}", error.hint()))
     }
 
     /// Whether hooks may have run.
@@ -142,6 +165,7 @@ pub(in crate::daemon) async fn answer_refused(
     if let Err(own_hook) = refuse_own_hook(request.headers()) {
         return own_hook.into_response();
     }
+    let origin = request.extensions().get().cloned();
     let beginning = beginning(&context.share, request).await;
     let state = &context.daemon;
     let event = dialect::read_partial(dialect, &beginning);
@@ -149,7 +173,7 @@ pub(in crate::daemon) async fn answer_refused(
         RefusedGuards::NotLoaded => GuardScope::NotLoaded,
         RefusedGuards::Loaded => state.locator.known_guards(&state.orchestrator, &event),
     };
-    UnaskedEvent { dialect, form, event, guards, error }.answer(state)
+    UnaskedEvent { dialect, form, event, origin, guards, error }.answer(state).await
 }
 
 /// Whether the guards of a refused event are loaded.

@@ -254,10 +254,14 @@ impl ChangeAction {
         changed.missing.dedup();
         if self.output.json {
             screen.print_json(&changed)?;
-        } else if changed.ids.is_empty() {
-            screen.print(&format!("no event {done}\n"))?;
         } else {
-            screen.print(&format!("{} {done}\n", plural(changed.ids.len(), "event")))?;
+            // Others may wait: without ids, only dead letters are meant.
+            let what = if self.all { "dead letter" } else { "event" };
+            let changed = match changed.ids.len() {
+                0 => format!("no {what}"),
+                number => plural(number, what),
+            };
+            screen.print(&format!("{changed} {done}\n"))?;
         }
         if changed.missing.is_empty() {
             return Ok(Exit::Done);

@@ -112,6 +112,8 @@ impl Daemon {
     /// Takes events for `listen.lameduck`, while clients and balancers turn to others.
     async fn be_lame_duck(&self) {
         let Some(lameduck) = self.state.settings.listen.lameduck else { return };
+        let lameduck_ms = u64::try_from(lameduck.as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(lameduck_ms, "about to stop: events are still taken, and `/readyz` says no");
         self.state.begin_draining();
         tokio::select! {
             () = sleep(lameduck) => {}

@@ -101,8 +101,8 @@ fn whatever_is_done_to_the_daemon_its_verdicts_are_right_and_nothing_grows() {
         host.compare_with(&ran, &arena);
     }
     let log_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos.log");
-    fs::write(&log_file, log).unwrap();
     println!("{}\n{}", arena.summary(), history.summary());
+    fs::write(&log_file, log).unwrap();
     arena.assert_nothing_wrong(
         seed,
         &format!("{history}\nthe log of the daemon is in {}", log_file.display()),

@@ -172,8 +172,8 @@ fn all_means_all_dead_letters_and_nothing_else() {
     wait_until("the third is too", || dead().as_array().unwrap().len() == 3);
     let seen = on_terminal(&daemon, 140, &["list", "--state", "dead"]);
     assert!(seen.contains("not trusted") && seen.contains("dead"), "{seen}");
-    assert_eq!(printed(&outbox(&daemon, &["drop", "--all"])), ("3 events dropped\n", "", 0));
-    assert_eq!(printed(&outbox(&daemon, &["drop", "--all"])), ("no event dropped\n", "", 0));
+    assert_eq!(printed(&outbox(&daemon, &["drop", "--all"])), ("3 dead letters dropped\n", "", 0));
+    assert_eq!(printed(&outbox(&daemon, &["drop", "--all"])), ("no dead letter dropped\n", "", 0));
     assert_eq!(json_of(&outbox(&daemon, &["retry", "--all", "--json"])), json!({ "ids": [], "missing": [] }));
     daemon.finish();
 }

@@ -172,5 +172,9 @@ fn a_store_that_is_gone_is_told_and_a_first_start_is_not() {
             fs::remove_file(data.join(name)).unwrap();
         }
     };
-    started(ended(daemon, Signal::TERM, on_purpose), false, "removed with what tells of it").finish();
+    let daemon = started(ended(daemon, Signal::TERM, on_purpose), false, "removed with what tells of it");
+    // A store of an earlier version says nothing before it is opened once.
+    let untold = |data: &Path| fs::remove_file(data.join("store-made")).unwrap();
+    let daemon = started(ended(daemon, Signal::TERM, untold), false, "as an earlier version left it");
+    started(ended(daemon, Signal::TERM, removed), true, "it was removed after that").finish();
 }

@@ -35,6 +35,7 @@ struct State {
     most: Option<usize>,
     takes_back: bool,
     syncs: usize,
+    cannot_sync: bool,
     /// Each write waits for a word, while there may be one.
     gate: Option<Receiver<()>>,
 }
@@ -85,8 +86,9 @@ impl AuditSink for Disk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.lock().syncs += 1;
-        Ok(())
+        let mut state = self.0.lock();
+        state.syncs += 1;
+        if state.cannot_sync { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn reopen_if_moved(&mut self) -> io::Result<()> {
@@ -130,6 +132,40 @@ fn written(audit: &Audit) -> u64 {
 fn until_done(audit: &Audit, lines: u64) {
     while written(audit) + audit.counters().dropped_write.load(Ordering::Relaxed) < lines {
         thread::yield_now();
+    }
+}
+
+/// Whether the answer to an event may be given, where the audit is required.
+async fn is_confirmed(audit: &Audit) -> bool {
+    let finished = finished("r", UNIX_EPOCH);
+    let decision = finished.outcome.decision_id;
+    audit.event_finished(finished);
+    audit.confirm(decision, || None).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_answer_is_given_while_the_disk_hangs_and_none_waits_for_ever() {
+    let (opens, gate) = mpsc::channel();
+    let disk = Disk::with(State { gate: Some(gate), ..State::default() });
+    let audit = audit(&disk, |settings| settings.required = true);
+    assert!(!is_confirmed(&audit).await);
+    drop(opens);
+    // The writer has a thread of its own, and takes its time.
+    tokio::time::resume();
+    until_done(&audit, 1);
+    assert!(is_confirmed(&audit).await, "it works again");
+}
+
+#[tokio::test]
+async fn a_line_that_may_not_be_on_the_disk_confirms_no_answer() {
+    for (sync, is_enough) in [(AuditSync::Always, false), (AuditSync::Never, true)] {
+        let disk = Disk::with(State { cannot_sync: true, ..State::default() });
+        let audit = audit(&disk, |settings| {
+            settings.required = true;
+            settings.sync = sync;
+        });
+        assert_eq!(is_confirmed(&audit).await, is_enough, "{sync:?}");
+        assert_eq!(disk.lines().len(), 1);
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
 use edit::{HandlerChange, key_text, with_handlers};
 
 use crate::{
-    config::LoadedWorkspace,
+    config::{self, DaemonStart, LoadedWorkspace, Settings},
     handler::command::is_inside_hook,
     model::{Handler, Hook},
 };
@@ -29,7 +29,7 @@ Examples:
   hookyard disable guard --config /etc/hookyard/hookyard.yaml
 
 The setting applies to the hook of this name in every workspace. Commands use it at once, and a daemon with the same \
-settings file when it is replaced: `hookyard serve --replace`. The events of a hook that `required` names are blocked.
+settings file after its next start. The events of a hook that `required` names are blocked.
 
 Exit codes: 0 the hook is switched off; 1 there is no such hook, or the settings file cannot be changed.";
 
@@ -107,7 +107,7 @@ impl HookSwitch {
         let state = if changed { "is now" } else { "is already" };
         screen.note(&format!("`{name}` {state} switched {word} in {}", display_path(&file)));
         if changed {
-            screen.note("a daemon that runs takes it when it is replaced: `hookyard serve --replace`");
+            screen.note(restart_advice(&found.settings));
         }
         found.note_problems(&loaded.diagnostics, &loaded.files, screen);
         match find(&loaded, &self.name).filter(|hook| enabled && !hook.enabled) {
@@ -118,6 +118,22 @@ impl HookSwitch {
                 screen.error(&format!("`{name}` stays disabled by {}", escape::line(by)), None);
                 Ok(Exit::Failed)
             }
+        }
+    }
+}
+
+/// How a daemon that runs comes to know a changed settings file.
+pub(super) fn restart_advice(settings: &Settings) -> &'static str {
+    let record = config::connections(settings, &|name| std::env::var(name).ok());
+    match record.daemon.map(|daemon| daemon.start) {
+        Some(DaemonStart::OnDemand) => {
+            "a daemon that runs keeps the former settings: end it with `hookyard stop`, and the next event starts it anew"
+        }
+        Some(DaemonStart::Service) => {
+            "a daemon that runs keeps the former settings until `systemctl --user restart hookyard`"
+        }
+        Some(DaemonStart::Manual) | None => {
+            "a daemon that runs keeps the former settings until it is replaced: `hookyard serve --replace`"
         }
     }
 }

@@ -57,8 +57,17 @@ impl LocatedWorkspace {
 
     fn find_with(flags: &WorkspaceFlags, variables: VariablePolicy) -> Result<Self, CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings, variables)?;
-        let root = root(flags.workspace.as_deref(), &settings)?;
-        Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
+        if let Some(given) = &flags.workspace {
+            let root = root(given, &settings)?;
+            return Ok(Self { root, settings, diagnostics, given: Some(given.clone()) });
+        }
+        let current = current_dir()?;
+        if let Some(root) = nearest_above(&current, &settings) {
+            return Ok(Self { root, settings, diagnostics, given: None });
+        }
+        // An agent that works here has the hooks of its user.
+        let found = Self { root: current, settings, diagnostics, given: None };
+        if found.load().files.is_empty() { Err(no_workspace(&found.root)) } else { Ok(found) }
     }
 
     /// Finds the workspace, or the diagnostics of the settings alone where only a settings file is named and there is
@@ -83,7 +92,7 @@ impl LocatedWorkspace {
     ) -> Result<(Self, WorkspaceOrigin), CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings, VariablePolicy::Ignored)?;
         let (root, origin) = if let Some(given) = &flags.workspace {
-            (root(Some(given), &settings)?, WorkspaceOrigin::Given)
+            (root(given, &settings)?, WorkspaceOrigin::Given)
         } else {
             let current = current_dir()?;
             match nearest_above(&current, &settings) {
@@ -232,8 +241,7 @@ pub(super) fn snapshot(loaded: LoadedWorkspace) -> Snapshot {
     Snapshot::new(1, loaded.workspace.into(), loaded.hooks)
 }
 
-fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> {
-    let Some(given) = given else { return nearest(settings) };
+fn root(given: &Path, settings: &Settings) -> Result<PathBuf, CliError> {
     let name = escape::path(given);
     match root_of(given, settings) {
         Ok(root) if root.is_dir() => Ok(root),
@@ -270,17 +278,14 @@ pub(super) fn nearest_above(directory: &Path, settings: &Settings) -> Option<Pat
     config::nearest_of(directory, home.as_deref(), &trusted)
 }
 
-fn nearest(settings: &Settings) -> Result<PathBuf, CliError> {
-    let current = current_dir()?;
-    nearest_above(&current, settings).ok_or_else(|| {
-        CliError::with_help(
-            format!(
-                "no workspace: looked for {HOOK_FILES} or *.yml, and for the settings of agents, in {} and every \
-                 directory above it",
-                escape::path(&current)
-            ),
-            "create a first hook here with `hookyard new NAME`, change to a directory with hook files, or name one \
-             with `--workspace DIR`",
-        )
-    })
+fn no_workspace(current: &Path) -> CliError {
+    CliError::with_help(
+        format!(
+            "no workspace: looked for {HOOK_FILES} or *.yml, and for the settings of agents, in {} and every \
+             directory above it",
+            escape::path(current)
+        ),
+        "create a first hook here with `hookyard new NAME`, change to a directory with hook files, or name one \
+         with `--workspace DIR`",
+    )
 }

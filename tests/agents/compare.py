@@ -68,10 +68,10 @@ class Session:
     def relay(self, dialect, *more):
         """Has a daemon run the hooks of the project, with these settings. Returns the command that relays events to it."""
         socket = self.place / "socket"
-        environment = {"PATH": os.environ["PATH"], "HOOKYARD_TEST_HOME": str(self.place / "elsewhere")}
+        home = ["--home", str(self.place / "elsewhere")]
         settings = [part for setting in ("trust=off", "data=null", *more) for part in ("--set", setting)]
-        self.start(self.hookyard, "serve", "--workspace", str(self.project), "--socket", str(socket), *settings,
-                   env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.start(self.hookyard, "serve", "--workspace", str(self.project), "--socket", str(socket), *home, *settings,
+                   env={"PATH": os.environ["PATH"]}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while subprocess.run([self.hookyard, "status", "--socket", str(socket)], capture_output=True).returncode != 0:
             assert time.monotonic() < deadline, "the daemon does not start"
@@ -82,7 +82,7 @@ class Session:
         """Runs the agent in the project with this on its standard input."""
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
         return subprocess.run(command, cwd=self.project, env={**base, **environment}, input=written,
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=240)
 
     def run(self, command, environment, written=""):
         """Runs the agent in the project with this on its standard input. Returns its exit code."""

@@ -201,7 +201,7 @@ async function daemon(name, more) {
   fs.writeFileSync(path.join(home, ".gemini/settings.json"), JSON.stringify({ hooks: ownHooks(more) }));
   const socket = path.join(work, `${name}.sock`);
   const settings = ["trust=off", "data=null", "watch=false"].flatMap((setting) => ["--set", setting]);
-  const started = spawn(program, ["serve", "--workspace", project, "--socket", socket, ...settings], { env: { PATH: process.env.PATH, HOOKYARD_TEST_HOME: home }, stdio: ["ignore", "ignore", fs.openSync(`${work}/${name}.log`, "w")] });
+  const started = spawn(program, ["serve", "--workspace", project, "--socket", socket, "--home", home, ...settings], { env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", fs.openSync(`${work}/${name}.log`, "w")] });
   while (spawnSync(program, ["status", "--socket", socket]).status !== 0) {
     if (started.exitCode !== null) throw new Error(`the daemon ended: ${fs.readFileSync(`${work}/${name}.log`)}`);
     await new Promise((later) => setTimeout(later, 50));

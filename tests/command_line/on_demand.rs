@@ -143,6 +143,22 @@ fn answer(agent: Child) -> (Option<i32>, String) {
 }
 
 #[test]
+fn a_changed_setting_is_said_to_need_a_new_start() {
+    let home = Home::new();
+    home.connect();
+    let mut disable = Command::new(env!("CARGO_BIN_EXE_hookyard"));
+    disable.args(["disable", "guard", "--home"]).arg(home.path("home")).arg("--config");
+    disable.arg(home.path("hookyard.yaml")).current_dir(home.path("home/shop")).stdin(Stdio::null());
+    let done = disable.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.success()
+            && said.contains("end it with `hookyard stop`, and the next event starts it anew"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_first_event_starts_the_daemon_and_disconnecting_ends_it() {
     let home = Home::new();
     home.connect();

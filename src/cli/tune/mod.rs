@@ -15,7 +15,7 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{DialectFlag, JsonFlag, TrustFlag, WorkspaceFlags},
-    handlers::is_called,
+    handlers::{is_called, restart_advice},
     new::sample_event,
     replay::{Recording, print_unreadable_lines},
     screen::Screen,
@@ -142,6 +142,9 @@ impl TuneCommand {
             screen.print_json(&report)?;
         } else {
             screen.print(&report.page(&file, screen))?;
+        }
+        if report.is_written() {
+            screen.note(restart_advice(&found.settings));
         }
         let is_complete = report.is_complete() && source.is_complete();
         Ok(if is_complete { Exit::Done } else { Exit::Failed })

@@ -236,6 +236,11 @@ impl TuneReport {
         format!("handlers:\n{}", self.handlers.iter().map(entry).collect::<String>())
     }
 
+    /// Whether the settings file was changed.
+    pub(super) fn is_written(&self) -> bool {
+        self.written.is_some()
+    }
+
     /// The report for people.
     pub(super) fn page(&self, config: &Path, screen: &Screen) -> String {
         let mut page = Page::default();
@@ -290,7 +295,6 @@ impl TuneReport {
         let former =
             self.backup.as_ref().map(|backup| format!("; the former file is {}", display_path(backup)));
         page.line(&format!("\nwritten to {}{}", display_path(file), former.unwrap_or_default()));
-        page.line("a daemon that runs takes it when it is replaced: `hookyard serve --replace`");
     }
 }
 

@@ -55,6 +55,27 @@ fn a_workspace_cannot_switch_off_a_guard_of_its_user() {
 }
 
 #[test]
+fn the_hooks_of_the_user_are_found_from_a_directory_without_any() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "s.yaml", "trust: off\n");
+    for name in ["shop", "home"] {
+        fs::create_dir(root.join(name)).unwrap();
+    }
+    let run = |command: &[&str], input: &str| {
+        let flags = ["--config", "../s.yaml", "--home", "../home"];
+        run_with(&root.join("shop"), &[command, &flags].concat(), input)
+    };
+    let none = run(&["list"], "");
+    assert!(none.code == 1 && none.err.contains("no workspace"), "{}", none.err);
+    write(root, "home/.claude/settings.json", CLAUDE);
+    let rows = run(&["list", "--json"], "").json();
+    assert_eq!(rows[0]["scope"], "user", "{rows}");
+    assert_eq!(run(&["fire", "--event", "-", "--json"], &tool("ls")).json()["verdict"], "block");
+    assert_eq!(run(&["check"], "").code, 0);
+}
+
+#[test]
 fn a_guard_that_dialects_leave_out_is_reported() {
     let directory = leveled("dialects: [claude]\n", "");
     let checked = with_settings(&directory, &["check"], "");

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     handler::{BackgroundSwitch, Invocation, native},
-    model::{Conclusion, Ended, Handler, NativeHandler, RunKey, TrustState, Verdict},
+    model::{Conclusion, Draft, Ended, Handler, Hook, NativeHandler, RunKey, TrustState, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
@@ -271,16 +271,12 @@ impl RunActor {
         invocation: InvocationId,
         running: &mut InFlightEvent,
     ) -> Option<Conclusion> {
+        let at_once = conclude_at_once(&running.course.step(invocation.step).hook, running.course.draft());
+        if at_once.is_some() {
+            return at_once;
+        }
         let registered = Arc::clone(running.course.step(invocation.step));
         let hook = &registered.hook;
-        if let Some(reason) = hook.trust.refusal() {
-            let is_broken = hook.trust.state() == Some(TrustState::Broken);
-            let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };
-            return Some(Conclusion::not_run(ended, reason));
-        }
-        if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
-            return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));
-        }
         if running.role == CourseRole::Background && running.detached.is_none() {
             return Some(Conclusion::not_run(Ended::Shed, TOO_MANY_DETACHED));
         }
@@ -348,5 +344,20 @@ impl RunActor {
             tokio::time::sleep(left).await;
             drop(myself.cast(RunMessage::PendingDeadline));
         });
+    }
+}
+
+/// Concludes a hook that needs no pool: one that may not run, or an inline closure.
+fn conclude_at_once(hook: &Hook, draft: &Draft) -> Option<Conclusion> {
+    if let Some(reason) = hook.trust.refusal() {
+        let is_broken = hook.trust.state() == Some(TrustState::Broken);
+        let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };
+        return Some(Conclusion::not_run(ended, reason));
+    }
+    match &hook.handler {
+        Handler::Native(NativeHandler::Inline(closure)) => {
+            Some(native::run_inline(&**closure, draft, hook.timeout))
+        }
+        _ => None,
     }
 }

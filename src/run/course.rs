@@ -38,7 +38,7 @@ pub struct Course {
     pub(super) plan: Plan,
     /// What the event was planned by.
     snapshot: Arc<Snapshot>,
-    pub(super) draft: Draft,
+    pub(super) draft: Arc<Draft>,
     pub(super) stage: usize,
     pub(super) states: Vec<StepState>,
     /// The latest envelope, with its dialect and the revision of the draft it was written from.
@@ -67,7 +67,7 @@ impl Course {
     pub fn begin(event: Arc<Event>, plan: Plan, snapshot: Arc<Snapshot>) -> (Self, Progress) {
         let states = plan.steps().iter().map(|_| StepState::NotRun).collect();
         let mut course = Self {
-            draft: Draft::new(Arc::clone(&event)),
+            draft: Arc::new(Draft::new(Arc::clone(&event))),
             event,
             plan,
             snapshot,
@@ -145,7 +145,7 @@ impl Course {
             return Progress::Wait;
         }
         self.in_hooks += self.states[stage.clone()].iter().map(StepState::duration).max().unwrap_or_default();
-        let input = self.draft.clone();
+        let input = Arc::clone(&self.draft);
         self.settled = stage.end;
         let mut ends = false;
         for step in stage {
@@ -179,7 +179,7 @@ impl Course {
     /// Ends every running invocation as cancelled at `now`. Steps of the same stage that have ended keep their
     /// results.
     pub fn cancel(&mut self, why: &str, now: Instant) {
-        let input = self.draft.clone();
+        let input = Arc::clone(&self.draft);
         self.settled = self.states.len();
         for step in 0..self.states.len() {
             self.states[step].cancel(why, now);

@@ -214,7 +214,7 @@ impl Course {
         if Some(&patched) == current {
             return Ok(PatchResult::Unchanged);
         }
-        self.draft.set(target, patched);
+        Arc::make_mut(&mut self.draft).set(target, patched);
         if !self.changed.contains(&target) {
             self.changed.push(target);
         }
@@ -225,7 +225,7 @@ impl Course {
     fn set_for_later_hooks(&mut self, hook: &Hook, target: Target, value: Json) {
         let later = self.plan.stage(self.stage).map_or(&[][..], |stage| &self.plan.steps()[stage.end..]);
         if later.iter().any(|step| step.hook.dialect.name() == hook.dialect.name()) {
-            self.draft.set(target, value);
+            Arc::make_mut(&mut self.draft).set(target, value);
         }
     }
 }

@@ -70,7 +70,7 @@ const OUTLET_FILES: [(&str, &str); 18] = [
     ("src/handler/command/sandbox/launcher.rs", "becomes the program that was approved"),
     ("src/handler/command/spawn.rs", "starts every program"),
     ("src/handler/http/targets.rs", "looks up the names of servers, and checks their addresses"),
-    ("src/handler/http_client/clients.rs", "makes every client"),
+    ("src/handler/http_client.rs", "makes every client"),
     (
         "src/handler/own_listeners.rs",
         "binds an address to see whether it is of this machine, and sends nothing",

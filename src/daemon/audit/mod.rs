@@ -12,7 +12,6 @@ mod confirmations;
 mod counters;
 mod line;
 mod queue;
-mod required;
 mod rotating_file;
 #[cfg(test)]
 mod tests;

@@ -14,18 +14,19 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use super::{
     confirmations::{Confirmations, LineGuard},
     counters::{AuditCounters, AuditQueueLimits},
-    line::{AuditEntry, DenialLine, UnaskedLine},
+    line::{AuditEntry, DenialLine, UnaskedLine, UnaskedReason},
     rotating_file::RotatingFile,
     writer::{AuditSink, StdoutSink, Writer, WriterCommand, WriterOptions},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
     config::{AuditDestination, AuditPatches, AuditSettings},
-    model::{Delivery, Event, HookReport, Outcome, Targets},
+    model::{DecisionId, Delivery, DialectName, Event, EventOrigin, HookReport, Outcome, Targets},
 };
 
 /// The memory that queued lines may take, in bytes: fewer lines wait when their payloads are large.
@@ -36,6 +37,9 @@ const BASE_ENTRY_BYTES: usize = 512;
 
 /// How long a shutdown waits for the writer, whose sink may block.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer waits for its line.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why the audit cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +64,9 @@ pub(in crate::daemon) struct Audit {
     /// None once it is closed.
     queue: ArcSwapOption<Sender<WriterCommand>>,
     limits: AuditQueueLimits,
-    pub(super) patches: AuditPatches,
+    patches: AuditPatches,
     /// Only where answers wait for their lines.
-    pub(super) confirmations: Option<Confirmations>,
+    confirmations: Option<Confirmations>,
     counters: Arc<AuditCounters>,
     writer: Mutex<Option<JoinHandle<()>>>,
     destination: String,
@@ -131,7 +135,7 @@ impl Audit {
     }
 
     /// Queues the line of an outcome. It is lost, and counted, if there is no room for it.
-    pub(super) fn record(&self, entry: AuditEntry) {
+    fn record(&self, entry: AuditEntry) {
         let weight = weight(&entry);
         if !self.try_enqueue(weight, WriterCommand::Write(Box::new(entry), weight)) {
             self.counters.record_full_queue();
@@ -139,11 +143,52 @@ impl Audit {
     }
 
     /// Queues a line about an answer that no hook was asked for.
-    pub(super) fn record_unasked(&self, line: UnaskedLine, guard: LineGuard) {
+    fn record_unasked(&self, line: UnaskedLine, guard: LineGuard) {
         let command = WriterCommand::WriteUnasked(Box::new(line), guard, BASE_ENTRY_BYTES);
         if !self.try_enqueue(BASE_ENTRY_BYTES, command) {
             self.counters.record_full_queue();
         }
+    }
+
+    /// Whether answers wait for their lines.
+    pub(in crate::daemon) fn is_required(&self) -> bool {
+        self.confirmations.is_some()
+    }
+
+    /// Waits for the line of a decision, where answers wait for their lines. If the runs have recorded none, `answered` is:
+    /// no hook wanted the event, or nobody waits for its hooks. Returns whether the decision may be answered.
+    pub(in crate::daemon) async fn confirm(
+        &self,
+        decision: DecisionId,
+        answered: impl FnOnce() -> Option<FinishedEvent>,
+    ) -> bool {
+        let Some(confirmations) = &self.confirmations else { return true };
+        if !confirmations.expects(decision) {
+            // Its workspace is gone meanwhile.
+            let Some(answered) = answered() else { return false };
+            let accepted = is_accepted_only(&answered.event);
+            let mut entry = AuditEntry::of(answered, self.patches);
+            entry.accepted = accepted;
+            entry.guard = Some(confirmations.expect(decision));
+            self.record(entry);
+        }
+        is_written(confirmations, decision).await
+    }
+
+    /// Records an answer that no hook was asked for, and waits for its line, where answers wait for their lines. Returns
+    /// whether the line was written.
+    pub(in crate::daemon) async fn confirm_unasked(
+        &self,
+        outcome: &Outcome,
+        unasked: UnaskedReason,
+        origin: Option<&EventOrigin>,
+        dialect: DialectName,
+    ) -> bool {
+        let Some(confirmations) = &self.confirmations else { return true };
+        let decision = outcome.decision_id;
+        let guard = confirmations.expect(decision);
+        self.record_unasked(UnaskedLine::new(outcome, unasked, origin, dialect), guard);
+        is_written(confirmations, decision).await
     }
 
     /// Queues a line about denied requests.
@@ -211,8 +256,13 @@ impl OutcomeObserver for Audit {
     }
 }
 
+/// Waits for the line of a decision. Returns whether it was written in time.
+async fn is_written(confirmations: &Confirmations, decision: DecisionId) -> bool {
+    timeout(CONFIRM_TIMEOUT, confirmations.confirm(decision)).await.unwrap_or(false)
+}
+
 /// Whether the host of an event is answered once it is accepted.
-pub(super) fn is_accepted_only(event: &Event) -> bool {
+fn is_accepted_only(event: &Event) -> bool {
     event.delivery == Delivery::Detached && !event.is_interceptor()
 }
 

@@ -1,6 +1,5 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
-mod audited;
 mod data_status;
 mod events;
 mod extract;

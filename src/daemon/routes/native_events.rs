@@ -10,8 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    audited::AuditedEvent,
-    events::{read, refuse_own_hook},
+    events::{AuditedEvent, read, refuse_own_hook},
     extract::{ApiQuery, PathParameter},
     native_response::{ResponseForm, parse_dialect, write},
     unasked::{self, AnsweredError, UnaskedEvent},

@@ -9,8 +9,7 @@ use axum::{
 };
 
 use super::{
-    audited::confirm_unasked,
-    events::refuse_own_hook,
+    events::{confirm_unasked, refuse_own_hook},
     native_response::{NATIVE_EVENTS_PREFIX, ResponseForm, parse_dialect, write},
 };
 use crate::{

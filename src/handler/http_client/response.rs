@@ -6,7 +6,7 @@ use std::{error::Error, io};
 use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 
-use super::clients::RefusedTarget;
+use super::RefusedTarget;
 use crate::{
     model::{Ended, Failure},
     telemetry::HttpClass,

@@ -1,5 +1,10 @@
-//! The clients of one orchestrator: one for plain addresses, one for encrypted ones, and one for each Unix socket
-//! that is asked for. They follow no redirect, use no proxy and accept only certificates that the system trusts.
+//! The HTTP client that http hooks, model APIs and the exporter of traces share: TLS, connections, bounded bodies.
+//!
+//! An orchestrator has one for plain addresses, one for encrypted ones, and one for each Unix socket that is asked for. They
+//! follow no redirect, use no proxy and accept only certificates that the system trusts.
+
+#[cfg(any(feature = "http", feature = "models"))]
+mod response;
 
 #[cfg(feature = "http")]
 use std::path::Path;
@@ -11,6 +16,9 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::sync::OnceCell;
 
 use crate::model::Approval;
+
+#[cfg(any(feature = "http", feature = "models"))]
+pub(in crate::handler) use response::{BodyError, RequestError, read_beginning, read_whole};
 
 /// How long connecting may take, within the hook's own deadline. A server that does not accept for so long is down,
 /// and a hook that only observes then has time for another attempt.

@@ -116,16 +116,22 @@ fn the_home_directory_comes_from_the_flag_then_the_file_then_the_account_and_fro
 }
 
 #[test]
-fn a_project_is_found_by_the_settings_of_an_agent_and_a_home_is_not() {
+fn a_project_is_found_by_the_settings_of_an_agent_and_a_home_is_none() {
     let places = places();
     let deep = places.path().join("project/a/b");
     std::fs::create_dir_all(&deep).unwrap();
     assert_eq!(run(&deep, &["check"], "").code, 0);
+    // Below the home directory, its settings are those of the user and not of a project.
     let inside = places.path().join("home/a");
     std::fs::create_dir_all(&inside).unwrap();
-    let done = run(&inside, &["check", "--home", ".."], "");
-    assert_eq!(done.code, 1);
-    assert!(done.err.contains("no workspace"), "{}", done.err);
+    let done = run(&inside, &["list", "--json", "--home", ".."], "");
+    assert_eq!(done.code, 0, "{}", done.err);
+    let rows: Vec<Value> = serde_json::from_str(&done.out).unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["scope"] == "user"), "{}", done.out);
+    let bare = places.path().join("bare");
+    std::fs::create_dir(&bare).unwrap();
+    let done = run(&bare, &["check"], "");
+    assert!(done.code == 1 && done.err.contains("no workspace"), "{}", done.err);
 }
 
 #[test]

@@ -56,18 +56,28 @@ impl LocatedWorkspace {
     }
 
     fn find_with(flags: &WorkspaceFlags, variables: VariablePolicy) -> Result<Self, CliError> {
+        let (found, origin) = Self::locate(flags, variables)?;
+        // An agent that works in any directory has the hooks of its user.
+        let is_none = origin == WorkspaceOrigin::CurrentDirectory && found.load().files.is_empty();
+        if is_none { Err(no_workspace(&found.root)) } else { Ok(found) }
+    }
+
+    /// The named workspace, or the nearest one, or the current directory.
+    fn locate(
+        flags: &WorkspaceFlags,
+        variables: VariablePolicy,
+    ) -> Result<(Self, WorkspaceOrigin), CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings, variables)?;
-        if let Some(given) = &flags.workspace {
-            let root = root(given, &settings)?;
-            return Ok(Self { root, settings, diagnostics, given: Some(given.clone()) });
-        }
-        let current = current_dir()?;
-        if let Some(root) = nearest_above(&current, &settings) {
-            return Ok(Self { root, settings, diagnostics, given: None });
-        }
-        // An agent that works here has the hooks of its user.
-        let found = Self { root: current, settings, diagnostics, given: None };
-        if found.load().files.is_empty() { Err(no_workspace(&found.root)) } else { Ok(found) }
+        let (root, origin) = if let Some(given) = &flags.workspace {
+            (root(given, &settings)?, WorkspaceOrigin::Given)
+        } else {
+            let current = current_dir()?;
+            match nearest_above(&current, &settings) {
+                Some(nearest) => (nearest, WorkspaceOrigin::Nearest),
+                None => (current, WorkspaceOrigin::CurrentDirectory),
+            }
+        };
+        Ok((Self { root, settings, diagnostics, given: flags.workspace.clone() }, origin))
     }
 
     /// Finds the workspace, or the diagnostics of the settings alone where only a settings file is named and there is
@@ -90,17 +100,7 @@ impl LocatedWorkspace {
         flags: &WorkspaceFlags,
         screen: &Screen,
     ) -> Result<(Self, WorkspaceOrigin), CliError> {
-        let (settings, diagnostics) = settings_of(&flags.settings, VariablePolicy::Ignored)?;
-        let (root, origin) = if let Some(given) = &flags.workspace {
-            (root(given, &settings)?, WorkspaceOrigin::Given)
-        } else {
-            let current = current_dir()?;
-            match nearest_above(&current, &settings) {
-                Some(nearest) => (nearest, WorkspaceOrigin::Nearest),
-                None => (current, WorkspaceOrigin::CurrentDirectory),
-            }
-        };
-        let found = Self { root, settings, diagnostics, given: flags.workspace.clone() };
+        let (found, origin) = Self::locate(flags, VariablePolicy::Ignored)?;
         found.with_valid_settings(screen).map(|found| (found, origin))
     }
 

@@ -164,8 +164,8 @@ impl Connections {
         _ = self.accept_waiting(listener, &admission);
     }
 
-    /// Answers those who wait in the sockets of a daemon that does not start, with the reason. What the service manager owns is left to the
-    /// next daemon.
+    /// Answers those who wait in the sockets of a daemon that does not start, with the reason. What the service manager
+    /// owns is left to the next daemon.
     pub(super) async fn refuse_waiting(
         self,
         state: &DaemonState,

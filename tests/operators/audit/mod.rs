@@ -1,5 +1,8 @@
 //! The audit log of the daemon: its lines, rotation, and what happens when it cannot be written.
 
+mod required;
+mod search;
+
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -65,6 +68,15 @@ fn end(mut daemon: Daemon) -> DaemonSetup {
 
 fn status(daemon: &Daemon) -> Value {
     daemon.get("/v1/status")["audit"].clone()
+}
+
+/// The exit code of a command and what it prints, line by line.
+fn search(daemon: &Daemon, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    #[allow(clippy::disallowed_methods, reason = "it is run as its users run it")]
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hookyard"));
+    let done = command.args(arguments).arg("--socket").arg(daemon.socket()).output().unwrap();
+    let lines = String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect();
+    (done.status.code(), lines)
 }
 
 #[test]
@@ -273,136 +285,6 @@ fn lines_that_cannot_be_written_are_counted_and_the_service_goes_on() {
 }
 
 #[test]
-fn where_the_audit_is_required_no_decision_is_answered_without_its_line() {
-    let hooks = [hook("fine", "Fine", "", "true"), hook("guard", "Bash", "", "exit 2")];
-    let daemon = setting("required: true", &hooks).serve();
-    let pid = Pid::from_raw(daemon.pid().cast_signed());
-    for number in 0..10 {
-        let outcome = daemon.post("/v1/events", &event("r", "Fine"));
-        assert_eq!(lines(&daemon).len(), number + 1, "the line is there when the host has its answer");
-        assert_eq!(lines(&daemon)[number]["decision_id"], outcome["decision_id"]);
-    }
-    let size = fs::metadata(daemon.path().join("audit.jsonl")).unwrap().len();
-    prlimit(pid, Resource::Fsize, Rlimit { current: Some(size + 10), maximum: None }).unwrap();
-    for tool in ["Fine", "Bash"] {
-        let answer = daemon.send("POST", "/v1/events", Some(&event("r", tool)));
-        let error: Value = serde_json::from_slice(&answer.body).unwrap();
-        assert_eq!((answer.status, &error["error"]["code"]), (503, &json!("not_audited")), "{error}");
-    }
-    // An agent would take an error for consent.
-    let native = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": daemon.path().join("shop"),
-                         "tool_name": "Fine", "tool_input": {} });
-    let answer = daemon.post("/v1/events/claude", &native);
-    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
-    let why = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
-    assert!(why.starts_with("the answer of the hooks is lost: the decision could not be written"), "{why}");
-    assert!(why.contains("; make room for the audit"), "{why}");
-    prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();
-    assert_eq!(daemon.post("/v1/events", &event("r", "Fine"))["verdict"], "proceed");
-}
-
-/// Fills the disk of the audit, but for a part of a line.
-fn fill_disk(daemon: &Daemon) {
-    let size = fs::metadata(daemon.path().join("audit.jsonl")).unwrap().len();
-    let pid = Pid::from_raw(daemon.pid().cast_signed());
-    prlimit(pid, Resource::Fsize, Rlimit { current: Some(size + 10), maximum: None }).unwrap();
-}
-
-#[test]
-fn where_the_audit_is_required_events_that_no_hook_wants_have_lines_too() {
-    let daemon = setting("required: true", &[hook("fine", "Fine", "", "true")]).serve();
-    let call = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": daemon.path().join("shop"),
-                       "tool_name": "Unwanted", "tool_input": {} });
-    let ended = json!({ "event": "session_ended", "session_id": "s", "run_id": "r", "workspace_id": "shop" });
-    let outcome = daemon.post("/v1/events", &event("r", "Unwanted"));
-    let told = lines(&daemon).pop().expect("the line is there when the host has its answer");
-    assert_eq!((&told["decision_id"], &told["tool"]), (&outcome["decision_id"], &json!("Unwanted")));
-    assert_eq!((&told["verdict"], &told["hooks"]), (&json!("proceed"), &json!([])));
-    assert_eq!((&told["client"]["listener"], &told["accepted"]), (&json!("event_socket"), &Value::Null));
-    daemon.post("/v1/events/claude", &call);
-    daemon.post("/v1/events", &ended);
-    let events: Vec<Value> = lines(&daemon).iter().map(|line| line["event"].clone()).collect();
-    assert_eq!(events, ["before_tool_dispatch", "before_tool_dispatch", "session_ended"]);
-
-    fill_disk(&daemon);
-    for event in [&event("r", "Unwanted"), &ended] {
-        let answer = daemon.send("POST", "/v1/events", Some(event));
-        let error: Value = serde_json::from_slice(&answer.body).unwrap();
-        assert_eq!((answer.status, &error["error"]["code"]), (503, &json!("not_audited")), "{error}");
-    }
-    let answer = daemon.post("/v1/events/claude", &call);
-    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
-    assert_eq!(lines(&daemon).len(), 3);
-}
-
-#[test]
-fn where_the_audit_is_required_an_event_that_nobody_waits_for_is_recorded_when_it_is_accepted() {
-    let text = "name: told\nevents: [run_completed]\nhandler:\n  type: command\n  \
-                command: while ! test -e go; do sleep 0.01; done\n";
-    let hooks = [("shop/.openharness/hooks/told.yaml".to_owned(), text.to_owned())];
-    // The outbox would be on the full disk as well.
-    let daemon = setting("required: true", &hooks).settings("data: null").serve();
-    let ended = json!({ "event": "run_completed", "session_id": "s", "run_id": "r", "workspace_id": "shop",
-                        "wait": false });
-    let outcome = daemon.post("/v1/events", &ended);
-    let [accepted] = &lines(&daemon)[..] else { panic!("{:?}", lines(&daemon)) };
-    assert_eq!((&accepted["decision_id"], &accepted["accepted"]), (&outcome["decision_id"], &json!(true)));
-    assert_eq!(accepted["hooks"], json!([]));
-    fs::write(daemon.path().join("shop/go"), "").unwrap();
-    wait_until("its hook has ended", || lines(&daemon).len() == 2);
-    let delivered = &lines(&daemon)[1];
-    assert_eq!((&delivered["decision_id"], &delivered["accepted"]), (&outcome["decision_id"], &Value::Null));
-    assert_eq!(delivered["hooks"][0]["hook"], "told");
-
-    fill_disk(&daemon);
-    let answer = daemon.send("POST", "/v1/events", Some(&ended));
-    let error: Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!((answer.status, &error["error"]["code"]), (503, &json!("not_audited")), "{error}");
-}
-
-#[test]
-fn where_the_audit_is_required_answers_that_no_hook_was_asked_for_have_lines_too() {
-    let guard = hook("closed", "Closed", "on_error: deny", "true");
-    for (guards, canonical, native) in [(vec![], None, "proceed"), (vec![guard], Some("block"), "block")] {
-        let daemon = setting("required: true", &guards).serve();
-        let unreadable = |path: &str, body: &Value| {
-            let answer = daemon.send("POST", path, Some(body));
-            serde_json::from_slice::<Value>(&answer.body).unwrap()
-        };
-        let event = json!({ "event": "before_tool_dispatch", "workspace_id": "shop", "tool_name": "Closed" });
-        let answer = unreadable("/v1/events", &event);
-        let call = json!({ "hook_event_name": "PreToolUse", "cwd": daemon.path().join("shop") });
-        unreadable("/v1/events/claude", &call);
-        let told = lines(&daemon);
-        let verdicts: Vec<_> = told.iter().map(|line| line["verdict"].as_str().unwrap()).collect();
-        let expected: Vec<&str> = canonical.into_iter().chain([native]).collect();
-        assert_eq!(verdicts, expected, "{told:?}");
-        let of_native = told.last().unwrap();
-        assert_eq!(of_native["unasked"], json!({ "status": 400, "code": "bad_event" }));
-        assert_eq!(of_native["client"]["dialect"], "claude");
-        assert!(
-            of_native["client"]["uid"].is_u64() && of_native["event"] == "before_tool_dispatch",
-            "{told:?}"
-        );
-        match canonical {
-            Some(verdict) => assert_eq!(
-                (&answer["verdict"], &answer["decision_id"]),
-                (&json!(verdict), &told[0]["decision_id"])
-            ),
-            None => assert_eq!(answer["error"]["code"], "bad_event"),
-        }
-        let (_, shown) = search(&daemon, &["audit", "--last", "1"]);
-        assert!(shown[0].contains("no hook asked: bad_event"), "{shown:?}");
-
-        fill_disk(&daemon);
-        let code = if canonical.is_some() { "not_audited" } else { "bad_event" };
-        assert_eq!(unreadable("/v1/events", &event)["error"]["code"], code);
-        let answer = unreadable("/v1/events/claude", &call);
-        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
-    }
-}
-
-#[test]
 fn a_full_queue_drops_lines_and_no_events() {
     // Nobody reads the pipe for now, so its writer waits.
     let (reader, pipe) = std::io::pipe().unwrap();
@@ -442,76 +324,4 @@ fn an_unusable_audit_file_is_refused_at_the_start() {
         assert_eq!(daemon.wait().code(), Some(1));
         assert!(daemon.log().contains(&format!("the audit file {to} {why}")), "{}", daemon.log());
     }
-}
-
-fn search(daemon: &Daemon, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
-    #[allow(clippy::disallowed_methods, reason = "it is run as its users run it")]
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hookyard"));
-    let done = command.args(arguments).arg("--socket").arg(daemon.socket()).output().unwrap();
-    let lines = String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect();
-    (done.status.code(), lines)
-}
-
-#[test]
-fn the_audit_is_searched_with_its_rotated_files() {
-    let hooks = [hook("fine", "Fine", "", "true"), hook("guard", "Bash", "", "echo no shells >&2; exit 2")];
-    let daemon = setting("max_size: 4KiB, keep: 50", &hooks).serve();
-    let mut sent = Vec::new();
-    for number in 0..40 {
-        let tool = if number % 4 == 0 { "Bash" } else { "Fine" };
-        sent.push(daemon.post("/v1/events", &event(&format!("r-{number}"), tool)));
-    }
-    let last = sent.last().unwrap();
-    wait_until("all lines", || search(&daemon, &["audit", "--json"]).1.len() == 40);
-    assert!(daemon.path().join("audit.jsonl.2").exists(), "they are in several files");
-    let ids = |arguments: &[&str]| {
-        let (code, lines) = search(&daemon, &[&["audit", "--json"], arguments].concat());
-        let ids = lines.iter().map(|line| {
-            serde_json::from_str::<Value>(line).unwrap()["decision_id"].as_str().unwrap().to_owned()
-        });
-        (code, ids.collect::<Vec<_>>())
-    };
-    let all: Vec<_> =
-        sent.iter().map(|outcome| outcome["decision_id"].as_str().unwrap().to_owned()).collect();
-    let blocked: Vec<_> = all.iter().step_by(4).cloned().collect();
-    assert_eq!(ids(&[]), (Some(0), all.clone()), "the oldest first");
-    for arguments in [&["--verdict", "block"][..], &["--hook", "guard"], &["--tool", "Bash"]] {
-        assert_eq!(ids(arguments), (Some(0), blocked.clone()), "{arguments:?}");
-    }
-    assert_eq!(ids(&["--last", "1"]), (Some(0), vec![all[39].clone()]));
-    assert_eq!(ids(&["--run", "r-7"]), (Some(0), vec![all[7].clone()]));
-    assert_eq!(ids(&["--decision", &all[9], "--until", "2100"]), (Some(0), vec![all[9].clone()]));
-    assert_eq!(ids(&["--since", "2100"]), (Some(1), vec![]));
-    let (_, shown) = search(&daemon, &["audit", "--decision", &all[0]]);
-    assert!(shown[0].contains("block    before_tool_dispatch  Bash  by guard  in shop/r-0"), "{shown:?}");
-    assert_eq!(shown[1], "  no shells");
-    let (code, shown) = search(&daemon, &["log", "-n", "2"]);
-    assert_eq!((code, shown.len()), (Some(0), 4), "{shown:?}");
-    assert!(shown[2].contains("in shop/r-36"), "{shown:?}");
-    assert_eq!(last["verdict"], "proceed");
-}
-
-#[test]
-fn what_is_blocked_is_shown_live_without_an_audit() {
-    let (path, guard) = hook("guard", "Bash", "", "echo no shells >&2; exit 2");
-    let (other, fine) = hook("fine", "Fine", "", "true");
-    let daemon = DaemonSetup::new()
-        .file(&path, &guard)
-        .file(&other, &fine)
-        .settings("workspaces: { shop: { root: $DIR/shop } }")
-        .serve();
-    let shown = thread::scope(|scope| {
-        let log = scope.spawn(|| search(&daemon, &["log", "-f", "-n", "2"]));
-        wait_until("it watches", || daemon.get("/v1/status")["streams"] == 1);
-        for tool in ["Fine", "Bash", "Fine", "Bash"] {
-            daemon.post("/v1/events", &event("r", tool));
-        }
-        log.join().unwrap()
-    });
-    let (code, lines) = shown;
-    assert_eq!((code, lines.len()), (Some(0), 4), "{lines:?}");
-    assert!(lines[0].contains("block    before_tool_dispatch  by guard  in shop/r"), "{lines:?}");
-    assert_eq!(lines[1], "  no shells");
-    let (code, lines) = search(&daemon, &["log"]);
-    assert_eq!((code, lines.len()), (Some(1), 0), "there is no audit");
 }

@@ -68,13 +68,19 @@ class Session:
     def relay(self, dialect, *more):
         """Has a daemon run the hooks of the project, with these settings. Returns the command that relays events to it."""
         socket = self.place / "socket"
-        home = ["--home", str(self.place / "elsewhere")]
+        elsewhere = self.place / "elsewhere"
+        elsewhere.mkdir(exist_ok=True)
+        home = ["--home", str(elsewhere)]
         settings = [part for setting in ("trust=off", "data=null", *more) for part in ("--set", setting)]
-        self.start(self.hookyard, "serve", "--workspace", str(self.project), "--socket", str(socket), *home, *settings,
-                   env={"PATH": os.environ["PATH"]}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        log = self.place / "daemon.log"
+        with log.open("w") as written:
+            daemon = self.start(
+                self.hookyard, "serve", "--workspace", str(self.project), "--socket", str(socket), *home, *settings,
+                env={"PATH": os.environ["PATH"]}, stdout=written, stderr=written)
         deadline = time.monotonic() + 60
         while subprocess.run([self.hookyard, "status", "--socket", str(socket)], capture_output=True).returncode != 0:
-            assert time.monotonic() < deadline, "the daemon does not start"
+            if daemon.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"the daemon does not start: {log.read_text()}")
             time.sleep(0.05)
         return f"{self.hookyard} relay --dialect {dialect} --socket {socket} --if-down block"
 

@@ -1,4 +1,4 @@
-//! Which daemon a command talks to, and how its errors are reported.
+//! Which daemon a command talks to, how it is restarted, and how its errors are reported.
 
 use std::{
     fmt::Write,
@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{escape, exit::CliError};
-use crate::daemon::{Client, ClientError, default_control_socket, default_socket};
+use crate::{
+    config::DaemonStart,
+    daemon::{Client, ClientError, default_control_socket, default_socket},
+};
 
 /// The variables with the daemon's sockets. The daemon reads them too.
 const SOCKET_VARIABLE: &str = "HOOKYARD_LISTEN_SOCKET";
@@ -70,6 +73,15 @@ impl ControlSocketFlags {
             self.control_socket.clone().or_else(|| variable(CONTROL_SOCKET_VARIABLE).map(PathBuf::from));
         let path = named.unwrap_or_else(|| default_control_socket(&self.event_socket.path()));
         Client::new(path)
+    }
+}
+
+/// What a person does to have a daemon start anew, by who starts it.
+pub(super) fn how_to_restart(start: Option<DaemonStart>) -> &'static str {
+    match start {
+        Some(DaemonStart::OnDemand) => "end it with `hookyard stop`, and the next event starts it anew",
+        Some(DaemonStart::Service) => "run `systemctl --user restart hookyard`",
+        Some(DaemonStart::Manual) | None => "replace it with `hookyard serve --replace`",
     }
 }
 

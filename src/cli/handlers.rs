@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     connect::AgentSettingsFile,
+    daemon_flag::how_to_restart,
     escape,
     exit::{CliError, CliResult, Exit},
     flags::WorkspaceFlags,
@@ -17,7 +18,7 @@ use super::{
 use edit::{HandlerChange, key_text, with_handlers};
 
 use crate::{
-    config::{self, DaemonStart, LoadedWorkspace, Settings},
+    config::{self, LoadedWorkspace, Settings},
     handler::command::is_inside_hook,
     model::{Handler, Hook},
 };
@@ -107,7 +108,7 @@ impl HookSwitch {
         let state = if changed { "is now" } else { "is already" };
         screen.note(&format!("`{name}` {state} switched {word} in {}", display_path(&file)));
         if changed {
-            screen.note(restart_advice(&found.settings));
+            screen.note(&restart_advice(&found.settings));
         }
         found.note_problems(&loaded.diagnostics, &loaded.files, screen);
         match find(&loaded, &self.name).filter(|hook| enabled && !hook.enabled) {
@@ -123,19 +124,10 @@ impl HookSwitch {
 }
 
 /// How a daemon that runs comes to know a changed settings file.
-pub(super) fn restart_advice(settings: &Settings) -> &'static str {
+pub(super) fn restart_advice(settings: &Settings) -> String {
     let record = config::connections(settings, &|name| std::env::var(name).ok());
-    match record.daemon.map(|daemon| daemon.start) {
-        Some(DaemonStart::OnDemand) => {
-            "a daemon that runs keeps the former settings: end it with `hookyard stop`, and the next event starts it anew"
-        }
-        Some(DaemonStart::Service) => {
-            "a daemon that runs keeps the former settings until `systemctl --user restart hookyard`"
-        }
-        Some(DaemonStart::Manual) | None => {
-            "a daemon that runs keeps the former settings until it is replaced: `hookyard serve --replace`"
-        }
-    }
+    let restart = how_to_restart(record.daemon.as_ref().map(|daemon| daemon.start));
+    format!("a daemon that runs keeps the former settings: {restart}")
 }
 
 /// Whether a hook is meant by its name or its command.

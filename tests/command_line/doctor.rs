@@ -43,7 +43,7 @@ fn connect(daemon: &Daemon) {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
-/// The exit code and the findings, each as its level, subject and message, without those of trust.
+/// The exit code and the findings, each as its level, subject and message with its help, without those of trust.
 fn doctor(daemon: &Daemon, socket: &str) -> (i32, Vec<(String, String, String)>) {
     let socket = if socket.is_empty() { daemon.socket().to_owned() } else { daemon.path().join(socket) };
     let output = command(daemon, &["doctor", "--json", "--set", "trust=off", "--socket"])
@@ -53,8 +53,9 @@ fn doctor(daemon: &Daemon, socket: &str) -> (i32, Vec<(String, String, String)>)
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().unwrap().iter();
+    let message = |finding: &Value| format!("{}\n{}", text(finding, "message"), text(finding, "help"));
     let findings =
-        findings.map(|finding| (text(finding, "level"), text(finding, "subject"), text(finding, "message")));
+        findings.map(|finding| (text(finding, "level"), text(finding, "subject"), message(finding)));
     (output.status.code().unwrap(), findings.collect())
 }
 
@@ -235,7 +236,21 @@ fn a_daemon_of_another_version_is_found() {
     let (code, findings) = doctor(&daemon, "other.sock");
     assert_found(&findings, "warning", "daemon", "the daemon is version 0.0.1, and this program is");
     assert_found(&findings, "warning", "daemon", "it is draining");
+    assert_found(&findings, "warning", "daemon", "replace it with `hookyard serve --replace`");
     assert_eq!(code, 1);
+    connect(&daemon);
+    let file = daemon.path().join("home/.local/state/hookyard/connections.json");
+    let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    for (start, help) in [
+        ("manual", "replace it with `hookyard serve --replace`"),
+        ("on_demand", "end it with `hookyard stop`, and the next event starts it anew"),
+        ("service", "run `systemctl --user restart hookyard`"),
+    ] {
+        record["daemon"]["start"] = json!(start);
+        record["daemon"]["socket"] = json!(other.socket);
+        fs::write(&file, record.to_string()).unwrap();
+        assert_found(&doctor(&daemon, "other.sock").1, "warning", "daemon", help);
+    }
     drop(other);
 }
 

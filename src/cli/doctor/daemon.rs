@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::super::{connect::OnDemandDaemon, escape, paths::display_path, units::coarse_duration};
+use super::super::{
+    connect::OnDemandDaemon, daemon_flag::how_to_restart, escape, paths::display_path, units::coarse_duration,
+};
 use crate::{
     config::{ConnectionRecord, ConnectionStore, DaemonStart},
     daemon::{Client, ClientError, DaemonStatus, StartFinding},
@@ -21,7 +23,7 @@ pub(super) fn findings(
         (Err(ClientError::Down { .. }), Some(store)) if starts_on_demand(record, client.socket()) => {
             vec![not_started_yet(store)]
         }
-        _ => of_status(client, status, !record.connections.is_empty()),
+        _ => of_status(client, status, record),
     }
 }
 
@@ -48,12 +50,13 @@ fn not_started_yet(store: &ConnectionStore) -> StartFinding {
 fn of_status(
     client: &Client,
     status: &Result<DaemonStatus, ClientError>,
-    has_agents: bool,
+    record: &ConnectionRecord,
 ) -> Vec<StartFinding> {
     let status = match status {
         Ok(status) => status,
         Err(error @ ClientError::Down { .. }) => {
-            let finding = if has_agents { StartFinding::error } else { StartFinding::warning };
+            let finding =
+                if record.connections.is_empty() { StartFinding::warning } else { StartFinding::error };
             let help = "start it with `hookyard serve`, or as a service of your user (docs/hosts.md)";
             return vec![finding(SUBJECT, error.to_string()).help(help)];
         }
@@ -66,8 +69,9 @@ fn of_status(
     let own = env!("CARGO_PKG_VERSION");
     if status.version != own {
         let text = format!("the daemon is version {}, and this program is {own}", status.version);
-        findings
-            .push(StartFinding::warning(SUBJECT, text).help("restart it, or run `hookyard serve --replace`"));
+        let known = record.daemon.as_ref().filter(|daemon| daemon.socket == client.socket());
+        let help = how_to_restart(known.map(|daemon| daemon.start));
+        findings.push(StartFinding::warning(SUBJECT, text).help(help));
     }
     if status.phase != "ready" {
         findings.push(StartFinding::warning(SUBJECT, format!("it is {}", status.phase)));

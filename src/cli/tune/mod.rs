@@ -144,7 +144,7 @@ impl TuneCommand {
             screen.print(&report.page(&file, screen))?;
         }
         if report.is_written() {
-            screen.note(restart_advice(&found.settings));
+            screen.note(&restart_advice(&found.settings));
         }
         let is_complete = report.is_complete() && source.is_complete();
         Ok(if is_complete { Exit::Done } else { Exit::Failed })

@@ -6,6 +6,7 @@ mod disconnect;
 mod entries;
 mod on_demand;
 mod place;
+mod search_path;
 mod service;
 mod settings_file;
 
@@ -26,6 +27,7 @@ pub(super) use settings_file::AgentSettingsFile;
 use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
 use change::{Backup, ConnectionChange, MovedHooks, adopt, adoption_notes, own_hooks_of};
 use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, step, store_of};
+use search_path::DaemonSearchPath;
 use service::DaemonServices;
 
 use super::{
@@ -128,18 +130,20 @@ impl ConnectCommand {
             return Err(place.out_of_sight());
         }
         let search_path = std::env::var_os("PATH").unwrap_or_default();
+        let daemons_path = DaemonSearchPath::of(&search_path, &settings);
+        daemons_path.note(screen);
         let installed = agent.find(&search_path);
         let services = DaemonServices::find(&settings, &search_path);
         if *dry_run {
             let record = store.read()?;
-            let daemon = self.daemon(&search_path, &record, &services)?;
+            let daemon = self.daemon((&search_path, &daemons_path), &record, &services)?;
             let change = self.change(agent, installed.as_ref(), place, &record, (daemon, &store))?;
             screen.print(&change.preview(screen))?;
             return Ok(Exit::Done);
         }
         let _lock = store.lock()?;
         let mut record = store.read()?;
-        let daemon = self.daemon(&search_path, &record, &services)?;
+        let daemon = self.daemon((&search_path, &daemons_path), &record, &services)?;
         let change = self.change(agent, installed.as_ref(), place, &record, (daemon, &store))?;
         change.file.remove_leftover();
         let changed = change.apply(&store, &mut record)?;
@@ -236,7 +240,7 @@ impl ConnectCommand {
     /// How the daemon is started from now on.
     fn daemon(
         &self,
-        search_path: &OsString,
+        (search_path, daemons_path): (&OsString, &DaemonSearchPath),
         record: &ConnectionRecord,
         services: &DaemonServices,
     ) -> Result<DaemonCommand, CliError> {
@@ -265,7 +269,7 @@ impl ConnectCommand {
             socket,
             config,
             home,
-            search_path: search_path.to_string_lossy().into_owned(),
+            search_path: daemons_path.value().to_string_lossy().into_owned(),
             environment: on_demand::VARIABLES.iter().filter_map(variable).collect(),
             start,
             sandboxed: on_demand::is_sandboxed(),

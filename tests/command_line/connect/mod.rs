@@ -275,6 +275,36 @@ fn agents_that_are_connected_at_the_same_time_are_all_connected() {
 }
 
 #[test]
+fn the_daemon_finds_no_programs_of_the_project_it_was_connected_from() {
+    let home = Home::new();
+    home.write("src/shop/.git/HEAD", "");
+    home.write("src/shop/app/node_modules/.bin/jq", "");
+    home.write("src/shop/.venv/bin/jq", "");
+    home.write("src/node_modules/.bin/jq", "");
+    home.write("bin/jq", "");
+    home.write("src/shopping/bin/jq", "");
+    symlink(home.path("src/shop/.venv/bin"), home.path("link")).unwrap();
+    let connected_from = |directory: &str| {
+        let names = ["src/shop/app/node_modules/.bin", "src/node_modules/.bin", "src/shop/.venv/bin", "link"];
+        let names = names.iter().chain(&["src/shopping/bin", "bin"]);
+        let path = std::env::join_paths(names.map(|name| home.path(name))).unwrap();
+        let mut command = home.command(&["connect", "claude"]);
+        let ended = command.current_dir(home.path(directory)).env("PATH", path).output().unwrap();
+        let record = json_of(&home.path(".local/state/hookyard/connections.json"));
+        let found = record["daemon"]["search_path"].as_str().unwrap().to_owned();
+        (found.replace(&home.path("").display().to_string(), ""), String::from_utf8(ended.stderr).unwrap())
+    };
+    let (found, said) = connected_from("src/shop/app");
+    assert_eq!(found, "src/shopping/bin:bin");
+    assert!(said.contains("hooks find no programs in") && said.contains("src/shop/.venv/bin"), "{said}");
+    // What is in another directory is as the user has it, but for packages of npm.
+    home.write(".git/HEAD", "");
+    let (found, said) = connected_from("");
+    assert_eq!(found, "src/shop/.venv/bin:link:src/shopping/bin:bin");
+    assert!(said.contains("node_modules/.bin") && !said.contains(".venv"), "{said}");
+}
+
+#[test]
 fn another_hookyard_takes_the_place_of_the_first_one() {
     let home = Home::new();
     let file = home.write(".claude/settings.json", SETTINGS);

@@ -55,7 +55,7 @@ fn a_lame_duck_is_not_ready_and_takes_events() {
     let body: Value = serde_json::from_slice(&unready.body).unwrap();
     assert_eq!((unready.status, &body["error"]["code"]), (503, &json!("shutting_down")));
     assert_eq!(daemon.get("/v1/status")["phase"], "draining");
-    assert!(daemon.log().contains("about to stop: events are still taken"), "{}", daemon.log());
+    wait_until("it says so", || daemon.log().contains("about to stop: events are still taken"));
     assert_eq!(daemon.post("/v1/events", &event("Bash"))["verdict"], "block");
     // A connection that is open is answered once more, and ends.
     let last = open.send(post("/v1/events", event("Bash").to_string().as_bytes())).reply();

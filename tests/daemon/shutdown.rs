@@ -74,6 +74,13 @@ fn stand_by(daemon: &Daemon) {
     wait_until("a worker and spares stand by", || daemon.processes().len() >= 4);
 }
 
+/// How many of its processes sleep, as the children of the slow hook do.
+fn sleeping(daemon: &Daemon) -> usize {
+    let is_sleep =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    daemon.processes().iter().filter(|pid| is_sleep(pid)).count()
+}
+
 fn drain(daemon: &Daemon) {
     daemon.signal(Signal::TERM);
     wait_until("it drains", || daemon.send("GET", "/readyz", None).status == 503);
@@ -215,6 +222,7 @@ fn processes_of_a_killed_daemon_end_with_it_or_at_the_next_start() {
     let mut daemon = setting().serve();
     stand_by(&daemon);
     let waiting = send(&daemon, "Slow");
+    wait_until("the shell and its children run", || sleeping(&daemon) == 2);
     daemon.signal(Signal::KILL);
     daemon.wait();
     drop(waiting.join());

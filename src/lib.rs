@@ -45,7 +45,8 @@
 //! | test your host | [`testing`] |
 //! | serve hosts in other languages | [`daemon`], or the program `hookyard serve` |
 //!
-//! The library installs no metrics recorder, no logger and no signal handler. It needs a tokio runtime and Linux.
+//! The library installs no metrics recorder, no logger and no signal handler. It needs a tokio runtime and Linux;
+//! on another Unix it promises less, as `SECURITY.md` of the repository says.
 //! Without the default features `cli` and `daemon` it has neither a command line nor a server.
 //!
 //! What stays compatible from version to version is written in `docs/stability.md` of the repository; how it works
@@ -121,8 +122,8 @@
 // `dialect/claude/response.rs`       writes it as Claude Code expects it
 // `daemon/routes/native_response.rs` the response
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("hookyard watches processes through Linux's pidfd; other systems are not supported");
+#[cfg(not(unix))]
+compile_error!("hookyard needs process groups and Unix sockets; systems other than Unix are not supported");
 
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -133,6 +134,11 @@ pub mod dialect;
 pub mod handler;
 pub mod model;
 mod orchestrator;
+#[cfg_attr(
+    not(all(feature = "cli", feature = "daemon")),
+    allow(dead_code, unused_imports, reason = "both forms have the same items in every build")
+)]
+mod platform;
 mod pool;
 pub mod registry;
 mod root_dir;

@@ -1,7 +1,5 @@
-//! Opens files below a workspace's directory, and nothing outside of it.
-//!
-//! The kernel checks this while it resolves a path (`openat2`), so that a directory cannot be replaced by a link between
-//! check and use. Where it cannot (before Linux 5.6, or under a seccomp filter) no symbolic link is followed at all.
+//! Opens files below a workspace's directory, and nothing outside of it, so that a directory cannot be replaced by a link
+//! between check and use.
 
 use std::{
     ffi::OsStr,
@@ -13,22 +11,15 @@ use std::{
 
 use rustix::{
     fd::AsFd,
-    fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, stat},
+    fs::{FileType, OFlags},
     io::Errno,
-    path::Arg,
 };
+
+pub(crate) use crate::platform::LastLink;
+use crate::platform::{OpenBeneath, READ, open_entry, type_of};
 
 /// The longest path, in bytes: the kernel's own limit.
 const MAX_PATH: usize = 4096;
-
-/// How often a path with `..` is retried because directories were moved meanwhile.
-const MAX_TRIES: usize = 8;
-
-/// Flags that only locate a file: opening a device for reading may have effects.
-const INSPECT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-
-/// Flags for reading, without blocking on a pipe or acquiring a terminal.
-const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// What is there differs from process to process, or is no directory of programs.
 const CHANGING: [&str; 2] = ["/proc", "/dev"];
@@ -49,19 +40,9 @@ pub(crate) fn is_safe_in_path(directory: &Path, roots: &[PathBuf]) -> bool {
 /// An open directory below which paths are resolved.
 #[derive(Debug)]
 pub(crate) struct RootDir {
-    root: OwnedFd,
+    root: OpenBeneath,
     /// The directory's path without symbolic links, where it was opened.
     path: PathBuf,
-    resolution: PathResolution,
-}
-
-/// Whether the last name of a path may be a symbolic link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LastLink {
-    /// It may not.
-    Refused,
-    /// It may, if it stays below the directory.
-    Followed,
 }
 
 /// What was opened.
@@ -71,15 +52,6 @@ pub(crate) enum OpenedPath {
     Directory(OwnedFd),
 }
 
-/// How a path is resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PathResolution {
-    /// By the kernel, which follows links as long as they stay below the directory.
-    Openat2,
-    /// Name by name, none of which may be a link or `..`.
-    StepByStep,
-}
-
 /// Why a path is not opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
@@ -87,8 +59,6 @@ pub(crate) enum OpenError {
     NoPath,
     #[error("is outside the workspace")]
     Outside,
-    #[error("has a `..` that is not followed here")]
-    Upwards,
     #[error("is or leads through a symbolic link that is not followed here")]
     Link,
     #[error("does not exist")]
@@ -104,6 +74,10 @@ pub(crate) enum OpenError {
 /// The error of a number of the system.
 fn of_number(number: i32) -> OpenError {
     Errno::from_raw_os_error(number).into()
+}
+
+fn of_error(error: io::Error) -> OpenError {
+    error.raw_os_error().map_or_else(|| OpenError::Failed(error), of_number)
 }
 
 impl From<Errno> for OpenError {
@@ -123,14 +97,7 @@ impl RootDir {
     ///
     /// Returns an error if the directory cannot be opened.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let root = open(path, INSPECT | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
-        // Whatever the reason for the failure, the other method does not need `openat2`.
-        let resolution = if resolve(&root, Path::new("."), INSPECT).is_ok() {
-            PathResolution::Openat2
-        } else {
-            PathResolution::StepByStep
-        };
-        Ok(Self { root, path: path.to_owned(), resolution })
+        Ok(Self { root: OpenBeneath::open(path)?, path: path.to_owned() })
     }
 
     /// The path of the directory, where it was opened.
@@ -140,10 +107,7 @@ impl RootDir {
 
     /// Whether its path still leads to the directory that was opened.
     pub(crate) fn is_in_place(&self) -> bool {
-        let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
-        let opened = fstat(&self.root).map(identity);
-        let found = stat(&self.path).map(identity);
-        opened.is_ok() && opened == found
+        self.root.is_at(&self.path)
     }
 
     /// What there is to know about a regular file without opening it, also through symbolic links that stay below the
@@ -152,12 +116,7 @@ impl RootDir {
     /// Returns an error if the path is something else, leads outside or does not exist.
     pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, OpenError> {
         self.through_links(path, LastLink::Followed, |path| {
-            let found = File::from(self.follow(path, INSPECT)?).metadata().map_err(OpenError::Failed)?;
-            match () {
-                () if found.is_file() => Ok(found),
-                () if found.is_symlink() => Err(OpenError::Link),
-                () => Err(OpenError::Special),
-            }
+            self.root.metadata(path).map_err(of_error)?.ok_or(OpenError::Special)
         })
     }
 
@@ -165,12 +124,11 @@ impl RootDir {
     ///
     /// Returns an error if the path is something else, leads outside or cannot be opened.
     pub(crate) fn file(&self, path: &Path, last: LastLink) -> Result<File, OpenError> {
-        let nofollow = if last == LastLink::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
         self.through_links(path, last, |path| {
             // Opened only to be looked at, as opening a device for reading may have effects.
-            match file_type(&self.follow(path, INSPECT | nofollow)?)? {
+            match self.root.file_type(path, last)? {
                 FileType::RegularFile => {
-                    let file = self.follow(path, READ | nofollow)?;
+                    let file = self.root.file(path, last)?;
                     // It may have been replaced since the check.
                     regular(file)?.ok_or(OpenError::Special)
                 }
@@ -184,30 +142,28 @@ impl RootDir {
     ///
     /// Returns an error if the path is something else, leads outside or cannot be opened.
     pub(crate) fn directory(&self, path: &Path) -> Result<OwnedFd, OpenError> {
-        self.through_links(path, LastLink::Followed, |path| self.follow(path, READ | OFlags::DIRECTORY))
+        self.through_links(path, LastLink::Followed, |path| Ok(self.root.directory(path)?))
     }
 
     /// Whether there is a directory, also behind symbolic links that stay below this one.
     ///
     /// Returns an error if the path is something else, leads outside or does not exist.
     pub(crate) fn find_directory(&self, path: &Path) -> Result<(), OpenError> {
-        let found = self
-            .through_links(path, LastLink::Followed, |path| self.follow(path, INSPECT | OFlags::DIRECTORY));
-        found.map(drop)
+        self.through_links(path, LastLink::Followed, |path| Ok(self.root.find_directory(path)?))
     }
 
-    /// Opens a regular file or a directory for reading, through links only where the kernel follows them.
+    /// Opens a regular file or a directory for reading, also through relative links that stay below this one.
     ///
     /// Returns an error if the path is something else, leads outside or cannot be opened.
     pub(crate) fn find(&self, path: &Path) -> Result<OpenedPath, OpenError> {
         check_form(path)?;
-        match file_type(&self.follow(path, INSPECT)?)? {
+        match self.root.file_type(path, LastLink::Followed)? {
             FileType::RegularFile => {
-                let file = self.follow(path, READ)?;
+                let file = self.root.file(path, LastLink::Followed)?;
                 // It may have been replaced since the check.
                 regular(file)?.map(OpenedPath::File).ok_or(OpenError::Special)
             }
-            FileType::Directory => Ok(OpenedPath::Directory(self.follow(path, READ | OFlags::DIRECTORY)?)),
+            FileType::Directory => Ok(OpenedPath::Directory(self.root.directory(path)?)),
             FileType::Symlink => Err(OpenError::Link),
             _ => Err(OpenError::Special),
         }
@@ -223,7 +179,7 @@ impl RootDir {
     ) -> Result<T, OpenError> {
         check_form(path)?;
         match open(path) {
-            Err(OpenError::Outside | OpenError::Link | OpenError::Upwards | OpenError::NoDirectory) => {
+            Err(OpenError::Outside | OpenError::Link | OpenError::NoDirectory) => {
                 open(&self.without_links(path, last)?)
             }
             opened => opened,
@@ -243,40 +199,10 @@ impl RootDir {
         Ok(if inside.as_os_str().is_empty() { PathBuf::from(".") } else { inside.to_owned() })
     }
 
-    fn follow(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
-        match self.resolution {
-            PathResolution::Openat2 => Ok(resolve(&self.root, path, flags)?),
-            PathResolution::StepByStep => self.resolve_by_steps(path, flags),
-        }
-    }
-
-    fn resolve_by_steps(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
-        let mut names = Vec::new();
-        for component in path.components() {
-            match component {
-                Component::Normal(name) => names.push(name),
-                Component::CurDir => {}
-                Component::ParentDir => return Err(OpenError::Upwards),
-                Component::RootDir | Component::Prefix(_) => return Err(OpenError::Outside),
-            }
-        }
-        let Some((&last, above)) = names.split_last() else { return Ok(child(&self.root, ".", flags)?) };
-        let mut held = None;
-        for &name in above {
-            let directory = child(held.as_ref().unwrap_or(&self.root), name, INSPECT)?;
-            if file_type(&directory)? == FileType::Symlink {
-                return Err(OpenError::Link);
-            }
-            held = Some(directory);
-        }
-        Ok(child(held.as_ref().unwrap_or(&self.root), last, flags)?)
-    }
-
-    /// The same directory with either method.
+    /// The same directory with either way of resolving paths.
     #[cfg(test)]
-    pub(crate) fn both_resolutions(root: &Path) -> [Self; 2] {
-        [PathResolution::Openat2, PathResolution::StepByStep]
-            .map(|resolution| Self { resolution, ..Self::open(root).expect("a directory") })
+    pub(crate) fn both_resolutions(path: &Path) -> [Self; 2] {
+        OpenBeneath::both_resolutions(path).map(|root| Self { root, path: path.to_owned() })
     }
 }
 
@@ -292,40 +218,20 @@ fn check_form(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-fn resolve(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let mut tries = MAX_TRIES;
-    loop {
-        match openat2(root, path, flags, Mode::empty(), within) {
-            Err(Errno::AGAIN | Errno::INTR) if tries > 1 => tries -= 1,
-            done => return done,
-        }
-    }
-}
-
-/// Opens an entry of a directory by its name, unless it is a link.
-fn child(directory: &impl AsFd, name: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
-    openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty())
-}
-
 /// Opens a directory by its name in another.
 ///
 /// Returns an error if it is a link or no directory.
 pub(crate) fn directory_in(directory: &impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    child(directory, name, READ | OFlags::DIRECTORY)
+    open_entry(directory, name, READ | OFlags::DIRECTORY)
 }
 
 /// Opens a file by its name in a directory; `None` if it is not a regular file.
 ///
 /// Returns an error if it is a link or cannot be opened.
 pub(crate) fn file_in(directory: &impl AsFd, name: &OsStr) -> Result<Option<File>, Errno> {
-    regular(child(directory, name, READ)?)
+    regular(open_entry(directory, name, READ)?)
 }
 
 fn regular(opened: OwnedFd) -> Result<Option<File>, Errno> {
-    Ok((file_type(&opened)? == FileType::RegularFile).then(|| File::from(opened)))
-}
-
-fn file_type(opened: &OwnedFd) -> Result<FileType, Errno> {
-    fstat(opened).map(|stat| FileType::from_raw_mode(stat.st_mode))
+    Ok((type_of(&opened)? == FileType::RegularFile).then(|| File::from(opened)))
 }

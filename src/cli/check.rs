@@ -19,8 +19,9 @@ use super::{
     workspace::LocatedWorkspace,
 };
 use crate::{
-    config::{KernelSandbox, LoadedWorkspace},
+    config::LoadedWorkspace,
     model::{Diagnostic, Handler, Hook, Severity, path_texts},
+    platform::{KernelSandbox, kernel_sandbox},
 };
 
 /// More files than this are counted, not listed, unless `--verbose` is given.
@@ -108,7 +109,7 @@ impl CheckCommand {
         if self.output.json {
             let switched_off = switched_off(&loaded);
             let hooks = loaded.hooks.len() - switched_off;
-            let sandbox = KernelSandbox::detect();
+            let sandbox = kernel_sandbox();
             screen.print_json(&CheckReport {
                 hooks,
                 switched_off,
@@ -140,7 +141,7 @@ impl CheckCommand {
         let diagnostics: Vec<_> = diagnostics.iter().cloned().map(as_error).collect();
         let diagnostics: Vec<_> = diagnostics.iter().collect();
         if self.output.json {
-            let sandbox = KernelSandbox::detect();
+            let sandbox = kernel_sandbox();
             let diagnostics = &diagnostics;
             screen.print_json(&CheckReport {
                 hooks: 0,
@@ -183,7 +184,7 @@ fn has_sandbox(hook: &Hook) -> bool {
 
 /// What this machine can do for hooks in sandboxes. Sockets as a whole and limits work on every kernel.
 fn sandbox_line() -> String {
-    match KernelSandbox::detect().describe() {
+    match kernel_sandbox().describe() {
         (can, cannot) if cannot.is_empty() => format!("sandboxes: this kernel restricts {}", can.join(", ")),
         (can, cannot) if can.is_empty() => {
             format!("sandboxes: this kernel cannot restrict {}", cannot.join(", "))

@@ -28,6 +28,7 @@ use crate::{
     config::{AgentConnection, ConnectionRecord, ConnectionStore, LoadedWorkspace, Settings, is_guard},
     daemon::{Client, DaemonStatus, StartFinding, StartFindingLevel},
     model::{CommandLine, Diagnostic, Handler, Hook, HostRuns, Severity},
+    platform::LOST_PROMISES,
 };
 
 const FOOTER: &str = "\
@@ -97,6 +98,7 @@ impl DoctorCommand {
             }),
             None => ConnectionRecord::default(),
         };
+        findings.extend(LOST_PROMISES.iter().map(|lost| StartFinding::note("system", *lost)));
         let loaded = LocatedWorkspace::find(&self.workspace).map(|found| found.load());
         let client = self.socket.interactive_client();
         let status: Result<DaemonStatus, _> = client.ask("GET", "/v1/status", None);

@@ -1,8 +1,9 @@
 //! `fire`: run the hooks for one event and print the outcome.
 
-use std::{fmt::Display, fs};
+use std::fmt::Display;
 
 use clap::Args;
+use rustix::process::getpid;
 
 use super::{
     escape,
@@ -18,6 +19,7 @@ use crate::{
     DispatchError, Orchestrator, dialect,
     handler::command::is_inside_hook,
     model::{DialectName, Event, EventError, EventKind, Note, Outcome, PartialEvent, Redactor, WorkspaceId},
+    platform::{self, raw},
     run::next_decision_id,
 };
 
@@ -215,14 +217,9 @@ pub(super) fn is_below_hookyard() -> bool {
     if !is_inside_hook() {
         return false;
     }
-    let Ok(program) = fs::read_link("/proc/self/exe") else { return false };
-    let mut ancestors = std::iter::successors(parent("self"), |pid| parent(pid)).take(MAX_ANCESTORS);
-    ancestors.any(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|other| other == program))
-}
-
-/// The parent of a process.
-fn parent(pid: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim();
-    (parent != "0").then(|| parent.to_owned())
+    let Ok(program) = platform::executable(raw(getpid())) else { return false };
+    let parent =
+        |pid: i32| platform::process(pid).ok().map(|found| found.parent).filter(|parent| *parent != 0);
+    let mut ancestors = std::iter::successors(parent(raw(getpid())), |pid| parent(*pid)).take(MAX_ANCESTORS);
+    ancestors.any(|pid| platform::executable(pid).is_ok_and(|other| other == program))
 }

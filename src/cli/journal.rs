@@ -1,8 +1,11 @@
 //! The priorities of lines in systemd's journal, as sd-daemon(3) defines them, where standard error goes there.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::{fd::AsFd, unix::fs::MetadataExt},
+};
 
-use rustix::fs::fstat;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -13,7 +16,9 @@ const VARIABLE: &str = "JOURNAL_STREAM";
 /// redirection, has the variable as well.
 pub(super) fn stderr_is_journal() -> bool {
     let Ok(stream) = std::env::var(VARIABLE) else { return false };
-    fstat(io::stderr()).is_ok_and(|found| is_stream(&stream, found.st_dev, found.st_ino))
+    let stderr = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+    let found = stderr.and_then(|stderr| stderr.metadata());
+    found.is_ok_and(|found| is_stream(&stream, found.dev(), found.ino()))
 }
 
 fn is_stream(variable: &str, device: u64, inode: u64) -> bool {

@@ -1,10 +1,7 @@
 //! Status messages to the service manager, in the protocol of systemd's `Type=notify`, and its watchdog.
 
 use std::{
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram},
-    },
+    os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,6 +12,8 @@ use tokio::{
     task::JoinSet,
     time::{interval, timeout},
 };
+
+use crate::platform::address_of;
 
 /// The variable with the address of the service manager's socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
@@ -33,12 +32,8 @@ const RESPONSE: &[u8] = b"HTTP/1.1 ";
 /// Sends a state such as `READY=1`, if there is a service manager.
 pub(super) fn notify(state: &str) {
     let Some(address) = std::env::var_os(VARIABLE) else { return };
-    let bytes = address.as_encoded_bytes();
-    let address = match bytes.strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(&address),
-    };
-    let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
+    let sent = address_of(&address)
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
     if let Err(error) = sent {
         tracing::warn!(%error, state, "the service manager could not be notified");
     }

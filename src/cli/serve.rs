@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid};
+use rustix::process::setsid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
@@ -27,8 +27,9 @@ use super::{
 use crate::{
     config::{self, Settings, WorkspaceSettings},
     daemon::{Daemon, HandedOver, ListenerSource, StoppableStart},
-    handler::command::{Adoption, HookCgroup},
+    handler::command::Adoption,
     model::{Severity, WorkspaceId},
+    platform::{HookCgroup, LOST_PROMISES, hide_memory},
 };
 
 /// The port in advice.
@@ -192,6 +193,9 @@ impl ServeCommand {
         // Where files may not grow any more, writing one fails, and the daemon goes on.
         let _file_size = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
             .map_err(|error| start_error(&error))?;
+        for lost in LOST_PROMISES {
+            tracing::warn!("not on this system: {lost}");
+        }
         // Dropped last: they end what hooks left.
         let _cgroup = HookCgroup::enter();
         let _adoption = Adoption::begin();
@@ -265,7 +269,7 @@ fn same_id(id: &WorkspaceId, one: &Path, other: &Path) -> CliError {
 
 /// Keeps processes of the same user, which hooks are, from the daemon's memory and environment.
 fn hide_from_debuggers() {
-    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+    if let Err(error) = hide_memory() {
         tracing::warn!(%error, "hooks can read the memory of the daemon");
     }
 }

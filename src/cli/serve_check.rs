@@ -112,6 +112,7 @@ pub(super) fn view(findings: &[StartFinding], verdict: &str, screen: &Screen) ->
         let text = wrap::hanging(&escape::line(&text), screen.table_width(), INDENT);
         let word = match level {
             StartFindingLevel::Ok => paint.dim("ok       "),
+            StartFindingLevel::Note => paint.dim("note     "),
             StartFindingLevel::Warning => paint.severity(Severity::Warning, "warning  "),
             StartFindingLevel::Error => paint.severity(Severity::Error, "error    "),
         };

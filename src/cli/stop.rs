@@ -1,22 +1,18 @@
 //! `stop`: end the daemon once its events are done.
 
-use std::{io, os::fd::OwnedFd};
+use std::{io, time::Duration};
 
 use clap::Args;
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, pidfd_open},
-};
 
 use super::{
     daemon_flag::ControlSocketFlags,
     exit::{CliError, CliResult, Exit},
     screen::Screen,
 };
-use crate::{daemon::DaemonStatus, model::io_reason};
+use crate::{daemon::DaemonStatus, model::io_reason, platform::ProcessHandle};
 
-/// How long its end is waited for, in seconds.
-const LONGEST_WAIT: i64 = 120;
+/// How long its end is waited for.
+const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
 const FOOTER: &str = "\
 Examples:
@@ -59,15 +55,12 @@ impl StopCommand {
     }
 }
 
-fn open_process(pid: u32) -> io::Result<OwnedFd> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
-    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+fn open_process(pid: u32) -> io::Result<ProcessHandle> {
+    ProcessHandle::open(i32::try_from(pid).map_err(io::Error::other)?)
 }
 
-fn wait_for_end(process: &OwnedFd, pid: u32) -> Result<(), CliError> {
-    let mut ended = [PollFd::new(process, PollFlags::IN)];
-    let longest = Timespec { tv_sec: LONGEST_WAIT, tv_nsec: 0 };
-    if poll(&mut ended, Some(&longest)).is_ok_and(|count| count > 0) {
+fn wait_for_end(process: &ProcessHandle, pid: u32) -> Result<(), CliError> {
+    if process.wait(LONGEST_WAIT) {
         return Ok(());
     }
     let help = "`hookyard status` shows them; SIGTERM ends them at once";

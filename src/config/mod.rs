@@ -84,8 +84,6 @@ pub(crate) use loaded_workspace::{LoadContext, LoadOptions, RegisteredWorkspace}
 pub(crate) use quantity::duration;
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
-#[cfg(feature = "cli")]
-pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HandlerMode, HandlerSettings,
     HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings,

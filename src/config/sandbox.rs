@@ -2,51 +2,19 @@
 
 use std::{path::Path, sync::Arc};
 
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope as Border,
-};
-
-use serde::Serialize;
-
 use super::settings::SandboxSettings;
-use crate::model::{Diagnostic, FilesystemAccess, Handler, Hook, Sandbox, Scope, Severity};
+use crate::{
+    model::{Diagnostic, FilesystemAccess, Handler, Hook, NetworkAccess, Sandbox, Scope, Severity},
+    platform::{KernelSandbox, kernel_sandbox},
+};
 
 /// The code of diagnostics about sandboxes.
 const CODE: &str = "sandbox";
 
-/// What the kernel can restrict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a feature of the kernel of its own")]
-pub(crate) struct KernelSandbox {
-    /// Reading and writing of files.
-    pub(crate) files: bool,
-    /// Truncation of files as well.
-    pub(crate) truncation: bool,
-    /// TCP. Sockets as a whole are refused by other means on every kernel.
-    pub(crate) tcp: bool,
-    /// Signals to processes and connections to abstract sockets outside.
-    pub(crate) border: bool,
-}
+/// What is missing where hooks cannot be kept from making sockets.
+const NO_SOCKET_REFUSAL: &str = "this system cannot refuse sockets";
 
 impl KernelSandbox {
-    /// Asks the kernel.
-    pub(crate) fn detect() -> Self {
-        let has_files = |abi| {
-            let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-            ruleset.handle_access(AccessFs::from_all(abi)).and_then(Ruleset::create).is_ok()
-        };
-        let ruleset = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-        Self {
-            files: has_files(ABI::V1),
-            truncation: has_files(ABI::V3),
-            tcp: ruleset().handle_access(AccessNet::from_all(ABI::V4)).and_then(Ruleset::create).is_ok(),
-            border: ruleset()
-                .scope(Border::Signal | Border::AbstractUnixSocket)
-                .and_then(Ruleset::create)
-                .is_ok(),
-        }
-    }
-
     /// What it can restrict and what it cannot, as a sentence has it.
     #[cfg(feature = "cli")]
     pub(crate) fn describe(self) -> (Vec<&'static str>, Vec<&'static str>) {
@@ -56,6 +24,9 @@ impl KernelSandbox {
             (self.tcp, "TCP"),
             (self.border, "signals and abstract sockets"),
         ];
+        // Every Linux refuses them.
+        let sockets = (!self.sockets).then_some((false, "sockets"));
+        let features = features.into_iter().chain(sockets).collect::<Vec<_>>();
         let named =
             |wanted| features.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
         (named(true), named(false))
@@ -65,6 +36,9 @@ impl KernelSandbox {
     fn missing(self, sandbox: &Sandbox) -> Option<&'static str> {
         match (sandbox.filesystem, self) {
             _ if sandbox.launcher.is_none() => Some("there is no launcher"),
+            (_, Self { sockets: false, .. }) if sandbox.network == NetworkAccess::None => {
+                Some(NO_SOCKET_REFUSAL)
+            }
             (FilesystemAccess::Any, _) | (_, Self { truncation: true, .. }) => None,
             (_, Self { files: true, .. }) => Some("this kernel cannot restrict the truncation of files"),
             _ => Some("this kernel cannot restrict files"),
@@ -93,8 +67,9 @@ pub(super) fn apply(hooks: &mut [Hook], settings: &SandboxSettings, root: &Path)
         if !sandbox.is_active() {
             continue;
         }
-        let missing = kernel.get_or_insert_with(KernelSandbox::detect).missing(&sandbox);
-        let require = sandbox.require;
+        let missing = kernel.get_or_insert_with(kernel_sandbox).missing(&sandbox);
+        // A launcher that cannot refuse sockets starts no hook that is to have none.
+        let require = sandbox.require || missing == Some(NO_SOCKET_REFUSAL);
         command.sandbox = Some(Arc::new(sandbox));
         let refused = own.iter().flat_map(|own| &own.write).find(|path| !level.may_write(path, root));
         if let Some(path) = refused {
@@ -138,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let none = KernelSandbox { files: false, truncation: false, tcp: false, border: false };
+        let none =
+            KernelSandbox { files: false, truncation: false, tcp: false, border: false, sockets: true };
         let old = KernelSandbox { files: true, ..none };
         let new = KernelSandbox { truncation: true, ..old };
         let launcher = Some("/usr/bin/hookyard".into());
@@ -146,6 +122,10 @@ mod tests {
         assert_eq!(none.missing(&sandbox), Some("this kernel cannot restrict files"));
         assert_eq!(old.missing(&sandbox), Some("this kernel cannot restrict the truncation of files"));
         assert_eq!(new.missing(&sandbox), None);
+        let offline = Sandbox { network: NetworkAccess::None, ..sandbox.clone() };
+        assert_eq!(new.missing(&offline), None);
+        let other = KernelSandbox { sockets: false, ..none };
+        assert_eq!(other.missing(&offline), Some(NO_SOCKET_REFUSAL));
         let unrestricted = Sandbox { filesystem: FilesystemAccess::Any, ..sandbox.clone() };
         assert_eq!(none.missing(&unrestricted), None);
         assert_eq!(new.missing(&Sandbox { launcher: None, ..sandbox }), Some("there is no launcher"));

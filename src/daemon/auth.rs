@@ -7,14 +7,7 @@ use axum::http::{
     HeaderMap, HeaderName, StatusCode, Uri,
     header::{AUTHORIZATION, HOST, ORIGIN},
 };
-use nix::{
-    errno::Errno,
-    sys::socket::{getsockopt, sockopt::PeerPidfd},
-};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, geteuid},
-};
+use rustix::process::{Pid, geteuid};
 use tokio::net::unix::UCred;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +15,10 @@ use super::{
     error::ApiError,
     tokens::{TcpTokens, Token, TokenPair},
 };
-use crate::handler::command::{self, Lineage};
+use crate::{
+    handler::command::{self, Lineage},
+    platform::has_peer_ended,
+};
 
 /// The header that browsers add to every request, also to those without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -286,21 +282,12 @@ pub(super) fn lineage(stream: &impl AsFd, peer: UCred) -> Lineage {
     let pid = peer.pid().filter(|pid| *pid > 0).and_then(Pid::from_raw);
     let known = match pid.map_or(Lineage::Unknown, command::lineage) {
         // What was looked at may be another process, which has got the id of the peer.
-        _ if has_ended(stream) => Lineage::Unknown,
+        _ if has_peer_ended(stream) => Lineage::Unknown,
         known => known,
     };
     match known {
         Lineage::Unknown if peer.uid() == 0 && !geteuid().is_root() => Lineage::Other,
         known => known,
-    }
-}
-
-/// Whether the process that connected has ended. Before Linux 6.5 nobody can tell, and it has not.
-fn has_ended(stream: &impl AsFd) -> bool {
-    match getsockopt(stream, PeerPidfd) {
-        // A descriptor of a process can be read once the process has ended.
-        Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::default())) != Ok(0),
-        Err(error) => error != Errno::ENOPROTOOPT,
     }
 }
 

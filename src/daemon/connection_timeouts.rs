@@ -17,8 +17,9 @@ use std::{
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
+
+use crate::platform::coarse_milliseconds;
 
 /// How long bytes of a peer are read after the last response. Closing a connection with unread bytes resets it, and the
 /// peer may lose a response that it has not read yet.
@@ -75,19 +76,10 @@ pub(super) struct ConnectionActivity {
     is_http2: AtomicBool,
 }
 
-/// A coarse monotonic clock, accurate to a few milliseconds. It is read several times per request and costs a fraction of a
-/// precise one.
-fn milliseconds() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or_default();
-    seconds * 1_000 + nanoseconds / 1_000_000
-}
-
 impl ConnectionActivity {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            opened: milliseconds(),
+            opened: coarse_milliseconds(),
             head_since: AtomicU64::new(UNSET),
             write_blocked_since: AtomicU64::new(UNSET),
             last_response: AtomicU64::new(0),
@@ -102,7 +94,7 @@ impl ConnectionActivity {
     }
 
     fn now(&self) -> u64 {
-        milliseconds().saturating_sub(self.opened)
+        coarse_milliseconds().saturating_sub(self.opened)
     }
 
     /// Starts a request, which is active until the returned guard, or the response body it moves into, is dropped.

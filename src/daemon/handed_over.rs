@@ -4,6 +4,7 @@
 #[cfg(feature = "cli")]
 use std::env;
 use std::{
+    fs::File,
     io,
     net::{SocketAddr, TcpListener as StdTcpListener},
     os::{
@@ -15,10 +16,9 @@ use std::{
 
 #[cfg(feature = "cli")]
 use listenfd::ListenFd;
-use rustix::{fs::fstat, io::Errno, net::sockopt::socket_acceptconn};
 
 use super::socket::default_control_socket;
-use crate::config::ListenSettings;
+use crate::{config::ListenSettings, platform::is_listening};
 
 /// The most sockets that are handed over: one of each role.
 const MAX_SOCKETS: usize = 4;
@@ -272,9 +272,11 @@ impl AssignedListeners {
     }
 }
 
-/// The identity of an open socket; none only if the system does not tell, and then it is like no other.
-fn open_file(socket: impl AsFd) -> Result<(u64, u64), Errno> {
-    fstat(socket).map(|stat| (stat.st_dev, stat.st_ino))
+/// The identity of an open socket; none only if the system does not tell, and then it may be any other such.
+fn open_file(socket: impl AsFd) -> Option<(u64, u64)> {
+    let file = File::from(socket.as_fd().try_clone_to_owned().ok()?);
+    let metadata = file.metadata().ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// The identity of the file at a path.
@@ -365,7 +367,7 @@ pub(super) fn tcp_listener(listener: StdTcpListener) -> Result<StdListener, Stri
 }
 
 fn check_listening(socket: impl AsFd) -> Result<(), String> {
-    match socket_acceptconn(socket) {
+    match is_listening(&socket) {
         Ok(true) => Ok(()),
         Ok(false) => Err("does not listen".to_owned()),
         Err(error) => Err(crate::model::io_reason(&io::Error::from(error))),

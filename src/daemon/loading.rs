@@ -1,7 +1,6 @@
 //! Whether the workspaces are loaded, which events wait for, and a start that is stopped before they are.
 
 use std::{
-    os::fd::OwnedFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,8 +13,7 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ApiError;
-#[cfg(feature = "cli")]
-use super::handover;
+use crate::platform::ProcessHandle;
 
 /// How far the workspaces are loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +86,7 @@ impl Loading {
 pub(crate) struct StoppableStart {
     listens: AtomicBool,
     /// The process of the daemon that is being replaced. While it runs, those who wait are its to answer.
-    predecessor: Mutex<Option<OwnedFd>>,
+    predecessor: Mutex<Option<ProcessHandle>>,
     stop: CancellationToken,
 }
 
@@ -97,7 +95,7 @@ impl StoppableStart {
     /// asked again, it can be dropped.
     #[cfg(feature = "cli")]
     pub(crate) fn stop(&self) -> bool {
-        let is_alone = self.predecessor.lock().as_ref().is_none_or(handover::has_ended);
+        let is_alone = self.predecessor.lock().as_ref().is_none_or(ProcessHandle::has_ended);
         let goes_on = self.listens.load(Ordering::Acquire) && is_alone && !self.is_stopped();
         self.stop.cancel();
         goes_on
@@ -110,7 +108,7 @@ impl StoppableStart {
     }
 
     /// Another daemon has the listeners as well, until it ends or this one accepts connections.
-    pub(super) fn replaces(&self, process: OwnedFd) {
+    pub(super) fn replaces(&self, process: ProcessHandle) {
         *self.predecessor.lock() = Some(process);
     }
 
@@ -131,9 +129,10 @@ impl StoppableStart {
 
 #[cfg(all(test, feature = "cli"))]
 mod tests {
-    use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+    use rustix::process::getpid;
 
     use super::*;
+    use crate::platform::raw;
 
     #[test]
     fn a_start_goes_on_after_the_first_request_to_stop_and_never_after_the_second() {
@@ -148,15 +147,15 @@ mod tests {
     fn a_start_that_no_host_waits_for_ends_at_the_first_request_to_stop() {
         assert!(!StoppableStart::default().stop(), "nobody can connect yet");
 
-        let running = |process: Pid| pidfd_open(process, PidfdFlags::empty()).unwrap();
+        let running = || ProcessHandle::open(raw(getpid())).unwrap();
         let replacing = StoppableStart::default();
         replacing.listens();
-        replacing.replaces(running(getpid()));
+        replacing.replaces(running());
         assert!(!replacing.stop(), "the daemon that it replaces answers");
 
         let begun = StoppableStart::default();
         begun.listens();
-        begun.replaces(running(getpid()));
+        begun.replaces(running());
         begun.accepts();
         assert!(begun.stop(), "its hosts wait for it alone");
         assert!(!begun.stop());

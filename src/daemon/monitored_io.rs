@@ -8,13 +8,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
 };
 
 use super::connection_timeouts::{ConnectionActivity, LINGER};
+use crate::platform::has_hung_up;
 
 /// The stream of a connection.
 #[derive(Debug)]
@@ -72,12 +72,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for MonitoredIo<S> {
         }
         Poll::Ready(Ok(()))
     }
-}
-
-/// Whether the peer has closed its side, even if bytes of it are still unread.
-fn has_hung_up(stream: &impl AsFd) -> bool {
-    let mut look = [PollFd::new(stream, PollFlags::RDHUP)];
-    poll(&mut look, Some(&Timespec::default())) == Ok(1)
 }
 
 impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for MonitoredIo<S> {

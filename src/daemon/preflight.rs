@@ -1,7 +1,7 @@
 //! Tries all that a start would open, and releases it again. Nothing is served.
 
 use std::{
-    fs, io,
+    io,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     time::Duration,
@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     config::{self, AuditDestination, DataDirectory, LastGoodStore, Settings},
+    platform,
     store::{self, StoreCheck},
 };
 
@@ -38,6 +39,8 @@ const LARGEST_SECRETS: u64 = 1 << 20;
 pub(crate) enum StartFindingLevel {
     /// As it should be.
     Ok,
+    /// What this system cannot do: nobody can mend it.
+    Note,
     /// The daemon starts, and something is missing or in the way.
     Warning,
     /// The daemon does not start.
@@ -64,6 +67,11 @@ impl StartFinding {
             message: message.into(),
             help: None,
         }
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn note(subject: &str, message: impl Into<String>) -> Self {
+        Self { level: StartFindingLevel::Note, ..Self::ok(subject, message) }
     }
 
     pub(crate) fn warning(subject: &str, message: impl Into<String>) -> Self {
@@ -349,9 +357,7 @@ fn taken(subject: &str, path: &Path) -> StartFinding {
             StartFinding::ok(subject, format!("{}, which the service manager hands over", path.display()))
         }
         Some(pid) => {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            let name =
-                if name.is_empty() { "a program".to_owned() } else { format!("`{}`", name.trim_end()) };
+            let name = platform::name(pid).map_or("a program".to_owned(), |name| format!("`{name}`"));
             error.help(format!("it is {name}, pid {pid}"))
         }
         None => error,

@@ -21,7 +21,7 @@ use super::{
     loading::StoppableStart,
     routes,
     socket::{Socket, default_socket},
-    start_error::{ReplaceError, ServeError},
+    start_error::ServeError,
     state::{DaemonAddresses, DaemonState, Observers},
     tokens::TcpTokens,
     traces::Tracer,
@@ -91,7 +91,7 @@ impl Daemon {
             replacement.adopt_hooks(ledger);
         }
         if let Some(replacement) = &replacement {
-            start.replaces(replacement.process().map_err(ReplaceError::System)?);
+            start.replaces(replacement.process());
         }
         start.listens();
         let home = config::home_directory(&settings, environment);

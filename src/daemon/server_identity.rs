@@ -9,8 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::process::geteuid;
+
+use crate::platform::peer_user;
 
 /// Names of users by their ids.
 const PASSWD: &str = "/etc/passwd";
@@ -85,7 +86,7 @@ pub(super) fn check_path(socket: &Path) -> Result<ProvidedUser, ServerIdentityEr
 ///
 /// Returns an error if it is another user's.
 pub(super) fn check_process(stream: &UnixStream, provided: ProvidedUser) -> Result<(), ServerIdentityError> {
-    let uid = getsockopt(stream, PeerCredentials).map_err(io::Error::from)?.uid();
+    let uid = peer_user(stream)?;
     if provided.is_trusted(uid) {
         return Ok(());
     }

@@ -16,12 +16,11 @@ use std::{
     time::Duration,
 };
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use parking_lot::Mutex;
 #[cfg(feature = "cli")]
 use rustix::fs::{Access, access};
 use rustix::{
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, listen, socket_with},
+    net::{SocketAddrUnix, connect, listen},
     process::geteuid,
 };
 use tokio::{
@@ -29,11 +28,10 @@ use tokio::{
     time::{Instant, sleep},
 };
 
+use crate::platform::{LONGEST_SOCKET_PATH, peer_process, unix_socket};
+
 /// The file name of the event socket in its default directory.
 const FILE_NAME: &str = "hookyard.sock";
-
-/// The longest path, in bytes: `sun_path` has 108 with the terminating byte.
-const MAX_PATH_BYTES: usize = 107;
 
 /// The most connections that wait in a socket that was handed over; the system has a limit of its own.
 const BACKLOG: i32 = 4096;
@@ -75,7 +73,7 @@ pub enum SocketError {
         why: &'static str,
     },
     /// The path is too long for a socket.
-    #[error("the path {} is longer than the {MAX_PATH_BYTES} bytes of a socket's; choose a shorter one under `listen` in the settings", .0.display())]
+    #[error("the path {} is longer than the {LONGEST_SOCKET_PATH} bytes of a socket's; choose a shorter one under `listen` in the settings", .0.display())]
     TooLong(PathBuf),
     /// Other users could replace the socket.
     #[error("the directory {} {why}; choose a directory of your own under `listen` in the settings", path.display())]
@@ -215,7 +213,7 @@ impl Socket {
     #[cfg(feature = "cli")]
     pub(super) fn listener_pid(path: &Path) -> Option<i32> {
         let stream = StdUnixStream::connect(path).ok()?;
-        getsockopt(&stream, PeerCredentials).ok().map(|peer| peer.pid())
+        peer_process(&stream).ok()
     }
 
     /// Takes a listener that another process has opened, and checks its file. The file is not removed.
@@ -266,11 +264,10 @@ pub(super) fn listen_again(listener: impl AsFd) -> rustix::io::Result<()> {
 /// Whether clients that connect to a path come to a socket on which this process was the last to listen. So does one whose
 /// queue is full, and one of root that this user may not open, as far as can be told.
 fn leads_to_this_process(path: &Path) -> rustix::io::Result<bool> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let stream = unix_socket()?;
     match connect(&stream, &SocketAddrUnix::new(path)?) {
         Ok(()) => {
-            let peer = getsockopt(&stream, PeerCredentials).map(|peer| peer.pid());
+            let peer = peer_process(&StdUnixStream::from(stream));
             Ok(peer.is_ok_and(|pid| u32::try_from(pid) == Ok(std::process::id())))
         }
         Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(true),
@@ -291,7 +288,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 fn check_length(path: &Path) -> Result<(), SocketError> {
-    let is_short = path.as_os_str().len() <= MAX_PATH_BYTES;
+    let is_short = path.as_os_str().len() <= LONGEST_SOCKET_PATH;
     is_short.then_some(()).ok_or_else(|| SocketError::TooLong(path.to_owned()))
 }
 

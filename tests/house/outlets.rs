@@ -47,7 +47,7 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 18] = [
+const OUTLET_FILES: [(&str, &str); 19] = [
     ("src/cli/connect/on_demand.rs", "starts the daemon itself, as the person has recorded it, and no hook"),
     (
         "src/cli/connect/service.rs",
@@ -56,7 +56,6 @@ const OUTLET_FILES: [(&str, &str); 18] = [
     ("src/cli/sd_notify.rs", "tells the service manager, at the address it gave, that the daemon is ready"),
     ("src/daemon/client.rs", "the commands' connection to the daemon, whose process is checked"),
     ("src/daemon/connections.rs", "takes connections that wait in a listener, and opens none"),
-    ("src/daemon/handed_over.rs", "asks whether a socket that was handed over listens"),
     ("src/daemon/handover/forward.rs", "forwards requests to the daemon that has taken over, at its socket"),
     (
         "src/daemon/handover/predecessor.rs",
@@ -75,6 +74,11 @@ const OUTLET_FILES: [(&str, &str); 18] = [
         "src/handler/own_listeners.rs",
         "binds an address to see whether it is of this machine, and sends nothing",
     ),
+    (
+        "src/platform/linux/sockets.rs",
+        "asks about sockets that others have, and makes one that its caller connects",
+    ),
+    ("src/platform/portable/sockets.rs", "the same"),
 ];
 
 /// The functions that make an approval, and the files that may call them.

@@ -82,8 +82,10 @@ fn groups_in(path: &Path) -> Vec<i32> {
     text.lines().skip(1).filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
 }
 
+/// The clock of the starts of processes, as a ledger has it.
 fn clock() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
+    let clock = if cfg!(hookyard_portable) { ClockId::Realtime } else { ClockId::Boottime };
+    let time = clock_gettime(clock);
     u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
 }
 

@@ -214,7 +214,11 @@ fn lines_in_the_journal_have_their_priorities() {
     let mut daemon = broken.spawn();
     assert_ne!(daemon.wait().code(), Some(0));
     let log = daemon.log();
-    assert!(!log.is_empty() && log.lines().all(|line| line.starts_with("<3>")), "{log}");
+    // That the system cannot hide the memory of the daemon is told before.
+    let lines =
+        log.lines().filter(|line| !cfg!(hookyard_portable) || !line.contains("the memory of the daemon"));
+    let lines: Vec<_> = lines.collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.starts_with("<3>")), "{log}");
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::thread::no_new_privs;
 use tokio::time::Instant;
 
 use super::super::escape;
@@ -19,6 +18,7 @@ use crate::{
     daemon::has_listener,
     handler::command::is_inside_hook,
     model::io_reason,
+    platform::has_given_up_privileges,
 };
 
 /// How long a daemon without events goes on, as it is written on its command line.
@@ -207,7 +207,7 @@ impl OnDemandDaemon {
 
 /// Whether this process has given up privileges for good, as what runs in a sandbox has.
 pub(super) fn is_sandboxed() -> bool {
-    no_new_privs().unwrap_or_default()
+    has_given_up_privileges()
 }
 
 /// Opens a file of this user to append to it.

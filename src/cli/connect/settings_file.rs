@@ -4,22 +4,25 @@ use std::{
     fs::{self, DirBuilder, File, Metadata},
     io::{self, Read, Write},
     os::{
-        fd::AsRawFd,
-        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+        fd::AsFd,
+        unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown},
     },
     path::{Path, PathBuf},
 };
 
-use rustix::{fs::OFlags, process::geteuid};
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat},
+    process::geteuid,
+};
 
 use super::super::{escape, exit::CliError};
-use crate::model::io_reason;
+use crate::{model::io_reason, platform::open_without_links};
 
 /// The largest settings file, in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// The mode of a file that did not exist.
-const NEW_FILE_MODE: u32 = 0o600;
+const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A settings file as it was read.
 #[derive(Debug)]
@@ -49,7 +52,7 @@ impl AgentSettingsFile {
                 "what is elsewhere is not changed; put the file itself there",
             ));
         }
-        let bytes = read_regular(&path).map_err(|why| unusable(&path, &why))?;
+        let bytes = read_regular(CWD, &path).map_err(|why| unusable(&path, &why))?;
         Ok(Self { path, bytes })
     }
 
@@ -69,15 +72,15 @@ impl AgentSettingsFile {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fault)?;
         let held = HeldDirectory::open(directory).map_err(fault)?;
-        let (new, file) = (held.path_of(&self.temporary()), held.path_of(&self.path));
-        let written = write_temporary(&new, bytes, metadata.as_ref()).map_err(fault);
+        let new = self.temporary();
+        let written = held.write_new(&new, bytes, metadata.as_ref()).map_err(fault);
         let published = written.and_then(|()| {
             fault_point("written");
-            self.check_unchanged_at(&file)?;
-            fs::rename(&new, &file).map_err(fault)
+            self.check_unchanged_in(&held)?;
+            held.rename(&new, &self.path).map_err(fault)
         });
         if published.is_err() {
-            drop(fs::remove_file(&new));
+            drop(held.remove(&new));
         }
         published?;
         fault_point("published");
@@ -92,9 +95,8 @@ impl AgentSettingsFile {
             |error: io::Error| unusable(&self.path, &format!("cannot be removed: {}", io_reason(&error)));
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let held = HeldDirectory::open(directory).map_err(fault)?;
-        let file = held.path_of(&self.path);
-        self.check_unchanged_at(&file)?;
-        fs::remove_file(&file).map_err(fault)?;
+        self.check_unchanged_in(&held)?;
+        held.remove(&self.path).map_err(fault)?;
         // One that has other files stays.
         fs::remove_dir(directory).ok();
         Ok(())
@@ -130,12 +132,16 @@ impl AgentSettingsFile {
 
     /// Another program may have written the file since it was read.
     fn check_unchanged(&self) -> Result<(), CliError> {
-        self.check_unchanged_at(&self.path)
+        self.check_read(read_regular(CWD, &self.path))
     }
 
-    /// The same by another path of the file.
-    fn check_unchanged_at(&self, path: &Path) -> Result<(), CliError> {
-        let now = read_regular(path).map_err(|why| unusable(&self.path, &why))?;
+    /// The same in its directory.
+    fn check_unchanged_in(&self, held: &HeldDirectory) -> Result<(), CliError> {
+        self.check_read(read_regular(&held.0, name_of(&self.path)))
+    }
+
+    fn check_read(&self, read: Result<Option<Vec<u8>>, String>) -> Result<(), CliError> {
+        let now = read.map_err(|why| unusable(&self.path, &why))?;
         if now == self.bytes {
             return Ok(());
         }
@@ -159,37 +165,39 @@ struct HeldDirectory(File);
 impl HeldDirectory {
     /// Returns an error if a link is in its place, or in that of one above it.
     fn open(directory: &Path) -> io::Result<Self> {
-        let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
-        let held = Self(File::options().read(true).custom_flags(flags).open(directory)?);
-        if fs::read_link(held.path())? == directory {
-            return Ok(held);
+        let held = open_without_links(directory)?;
+        held.map(|held| Self(held.into()))
+            .ok_or_else(|| io::Error::other("its directory was moved or replaced meanwhile"))
+    }
+
+    /// Writes a new file with the owner and mode of the former one.
+    fn write_new(&self, path: &Path, bytes: &[u8], former: Option<&Metadata>) -> io::Result<()> {
+        drop(self.remove(path));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.0, name_of(path), flags, NEW_FILE_MODE)?);
+        file.write_all(bytes)?;
+        if let Some(former) = former {
+            let made = file.metadata()?;
+            if (made.uid(), made.gid()) != (former.uid(), former.gid()) {
+                fchown(&file, Some(former.uid()), Some(former.gid()))?;
+            }
+            file.set_permissions(fs::Permissions::from_mode(former.mode() & 0o7777))?;
         }
-        Err(io::Error::other("its directory was moved or replaced meanwhile"))
+        file.sync_all()
     }
 
-    fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(renameat(&self.0, name_of(from), &self.0, name_of(to))?)
     }
 
-    /// The path of a file in it that no other directory can get.
-    fn path_of(&self, file: &Path) -> PathBuf {
-        self.path().join(file.file_name().unwrap_or_default())
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name_of(path), AtFlags::empty())?)
     }
 }
 
-/// Writes a new file with the owner and mode of the former one.
-fn write_temporary(new: &Path, bytes: &[u8], former: Option<&Metadata>) -> io::Result<()> {
-    drop(fs::remove_file(new));
-    let mut file = File::options().create_new(true).write(true).mode(NEW_FILE_MODE).open(new)?;
-    file.write_all(bytes)?;
-    if let Some(former) = former {
-        let made = file.metadata()?;
-        if (made.uid(), made.gid()) != (former.uid(), former.gid()) {
-            fchown(&file, Some(former.uid()), Some(former.gid()))?;
-        }
-        file.set_permissions(fs::Permissions::from_mode(former.mode() & 0o7777))?;
-    }
-    file.sync_all()
+/// The name of a file in its directory.
+fn name_of(path: &Path) -> &Path {
+    Path::new(path.file_name().unwrap_or_default())
 }
 
 /// A path without symbolic links; of a file that does not exist, with those of what is above it resolved.
@@ -204,15 +212,13 @@ fn real_path(named: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The content of a regular file; `None` if there is nothing.
-fn read_regular(path: &Path) -> Result<Option<Vec<u8>>, String> {
-    let mut options = File::options();
+/// The content of a regular file, by its path from a directory; `None` if there is nothing.
+fn read_regular(directory: impl AsFd, path: &Path) -> Result<Option<Vec<u8>>, String> {
     // Opening a pipe does not wait for its other end.
-    let flags =
-        i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY).bits()).unwrap_or_default();
-    let file = match options.read(true).custom_flags(flags).open(path) {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match openat(directory, path, flags, Mode::empty()).map_err(io::Error::from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|error| format!("cannot be read: {}", io_reason(&error)))?,
+        opened => File::from(opened.map_err(|error| format!("cannot be read: {}", io_reason(&error)))?),
     };
     let metadata = file.metadata().map_err(|error| format!("cannot be read: {}", io_reason(&error)))?;
     if !metadata.is_file() {

@@ -37,5 +37,3 @@ pub(super) use predecessor::offer;
 pub(super) use successor::{Replacement, serve_predecessor};
 #[cfg(test)]
 pub(crate) use tests::SimulatedDaemon;
-#[cfg(feature = "cli")]
-pub(super) use wire::has_ended;

@@ -5,12 +5,10 @@ use std::{
     future::ready,
     io,
     net::SocketAddr,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde_json::{Value, json};
 use tokio::{
     runtime::Handle,
@@ -19,8 +17,8 @@ use tokio::{
 };
 
 use super::wire::{
-    ANSWER_TIMEOUT, ChangedEvent, ChangedRun, Line, Link, MeetingPoint, PROTOCOL, RunName, has_ended,
-    is_same_directory, listeners, process_descriptor, receive_offer,
+    ANSWER_TIMEOUT, ChangedEvent, ChangedRun, Line, Link, MeetingPoint, PROTOCOL, RunName, is_same_directory,
+    listeners, receive_offer,
 };
 use crate::{
     Orchestrator,
@@ -30,8 +28,9 @@ use crate::{
         handed_over::{AssignedListeners, HandedOverError, ListenerOwner, ListenerRole, StdListener},
         start_error::ReplaceError,
     },
-    handler::command::{AdoptedHooks, GroupLedger, LedgerError, ReadableEnvironment},
+    handler::command::{AdoptedHooks, GroupLedger, LedgerError},
     model::WorkspaceId,
+    platform::{ProcessHandle, ReadableEnvironment, peer_process},
     run::Courier,
     store::StoredRun,
 };
@@ -48,8 +47,7 @@ pub(in crate::daemon) struct Replacement {
     listeners: Vec<(ListenerRole, ListenerOwner, StdListener)>,
     /// The process of the other daemon.
     pid: i32,
-    /// Readable once that process has ended.
-    process: OwnedFd,
+    process: ProcessHandle,
     /// Its hooks are hooks of this daemon as well.
     hooks: Option<AdoptedHooks>,
     /// Its ledger, which it has locked until it ends.
@@ -91,11 +89,12 @@ impl Replacement {
             Err(ClientError::Down { .. }) => return Ok(None),
             connected => connected.map_err(ReplaceError::Refused)?,
         };
-        let daemon = getsockopt(&daemon, PeerCredentials).map_err(io::Error::from)?.pid();
-        let process = process_descriptor(daemon)?;
-        let readable = ReadableEnvironment::begin();
-        let sent = client.send("POST", "/v1/handover", Some(body.as_bytes()));
-        drop(readable);
+        let daemon = peer_process(&daemon)?;
+        let process = ProcessHandle::open(daemon)?;
+        let sent = {
+            let _readable = ReadableEnvironment::begin();
+            client.send("POST", "/v1/handover", Some(body.as_bytes()))
+        };
         let answer = match sent {
             Err(ClientError::Down { .. }) => return Ok(None),
             answer => answer.map_err(ReplaceError::Refused)?,
@@ -128,7 +127,7 @@ impl Replacement {
 
     /// The other daemon of a simulation, which has no listeners.
     #[cfg(test)]
-    pub(super) fn simulated(process: OwnedFd, ledger: PathBuf, data: &Path, link: Link) -> Self {
+    pub(super) fn simulated(process: ProcessHandle, ledger: PathBuf, data: &Path, link: Link) -> Self {
         Self {
             listeners: Vec::new(),
             pid: 0,
@@ -150,8 +149,8 @@ impl Replacement {
     }
 
     /// The process of the other daemon.
-    pub(in crate::daemon) fn process(&self) -> io::Result<OwnedFd> {
-        self.process.try_clone()
+    pub(in crate::daemon) fn process(&self) -> ProcessHandle {
+        self.process.clone()
     }
 
     /// Where the other daemon keeps the state of runs and the last good rules.
@@ -392,7 +391,7 @@ pub(in crate::daemon) async fn serve_predecessor(mut replacement: Replacement, o
     let Replacement { process, pid, link, has_ended: had_ended, .. } = replacement;
     drop(link);
     // Its connection may end before it does, and its hooks go on until then.
-    while !had_ended && !has_ended(&process) {
+    while !had_ended && !process.has_ended() {
         sleep(END_PAUSE).await;
     }
     tracing::info!(pid, "the daemon that was replaced has finished");

@@ -3,7 +3,6 @@
 
 use std::{
     io::{PipeWriter, pipe},
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -26,6 +25,7 @@ use crate::{
         tokens::TcpTokens,
     },
     handler::command::{GroupLedger, LockedLedger},
+    platform::ProcessHandle,
     telemetry::{ApiMeters, Exporter},
 };
 
@@ -35,15 +35,15 @@ pub(crate) struct SimulatedDaemon {
     state: Arc<DaemonState>,
     /// What its process gives up when it ends.
     held: Mutex<Option<(LockedLedger, PipeWriter)>>,
-    /// Readable once its process has ended.
-    process: OwnedFd,
+    /// Ends with its process.
+    process: ProcessHandle,
     files: TempDir,
 }
 
 /// How another daemon notices the end of a process.
 #[derive(Debug)]
 pub(crate) struct SimulatedDeath {
-    process: OwnedFd,
+    process: ProcessHandle,
     ledger: PathBuf,
 }
 
@@ -65,7 +65,7 @@ impl SimulatedDaemon {
         let ledger = GroupLedger::claim(&files.path().join("ledger")).expect("a file of its own");
         let (process, writer) = pipe().expect("a pipe");
         let held = Mutex::new(Some((ledger, writer)));
-        Self { state: Arc::new(state), held, process: process.into(), files }
+        Self { state: Arc::new(state), held, process: ProcessHandle::ending_with(process.into()), files }
     }
 
     /// It has loaded its workspaces, and takes events.
@@ -79,8 +79,7 @@ impl SimulatedDaemon {
     }
 
     pub(crate) fn death(&self) -> SimulatedDeath {
-        let process = self.process.try_clone().expect("a descriptor");
-        SimulatedDeath { process, ledger: self.files.path().join("ledger") }
+        SimulatedDeath { process: self.process.clone(), ledger: self.files.path().join("ledger") }
     }
 
     /// Whether it takes events, or forwards them.

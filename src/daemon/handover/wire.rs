@@ -17,14 +17,12 @@ use std::{
     time::Duration,
 };
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-        SendFlags, recvmsg, sendmsg,
+        RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage, recvmsg,
+        sendmsg,
     },
-    process::{Pid, PidfdFlags, pidfd_open},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -42,6 +40,7 @@ use crate::{
         start_error::ReplaceError,
     },
     model::{RunId, RunKey, WorkspaceId},
+    platform::{RECEIVE_FLAGS, SEND_FLAGS, close_on_exec, peer_process},
     store::OutboxChange,
 };
 
@@ -209,7 +208,7 @@ pub(super) fn send_offer(
     if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many listeners"));
     }
-    let sent = sendmsg(stream, &[IoSlice::new(&line)], &mut control, SendFlags::NOSIGNAL)?;
+    let sent = sendmsg(stream, &[IoSlice::new(&line)], &mut control, SEND_FLAGS)?;
     stream.write_all(&line[sent..])
 }
 
@@ -222,11 +221,14 @@ pub(super) fn receive_offer(stream: &StdUnixStream) -> io::Result<(Offer, Vec<Ow
         let mut control = RecvAncillaryBuffer::new(&mut space);
         // No more than the line: what follows it is read elsewhere.
         let mut bytes = [0; 1];
-        let received =
-            recvmsg(stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        let received = recvmsg(stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, RECEIVE_FLAGS)?;
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
+                for descriptor in rights {
+                    // No hook runs yet that could inherit it before.
+                    close_on_exec(&descriptor)?;
+                    descriptors.push(descriptor);
+                }
             }
         }
         if received.bytes == 0 || line.len() >= MAX_OFFER_BYTES {
@@ -321,7 +323,7 @@ impl MeetingPoint {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             let (stream, _) = self.listener.accept()?;
-            let pid = getsockopt(&stream, PeerCredentials).map_err(io::Error::from)?.pid();
+            let pid = peer_process(&stream)?;
             if pid == daemon {
                 stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
                 return Ok(stream);
@@ -357,18 +359,6 @@ pub(super) fn listeners(
         listeners.push((role, owner, listener.map_err(wrong)?));
     }
     Ok(listeners)
-}
-
-/// A descriptor of a process that is readable once it has ended.
-pub(super) fn process_descriptor(pid: i32) -> io::Result<OwnedFd> {
-    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
-    Ok(pidfd_open(pid, PidfdFlags::empty())?)
-}
-
-/// Whether the process of a descriptor has ended.
-pub(in crate::daemon) fn has_ended(process: &OwnedFd) -> bool {
-    let mut ended = [PollFd::new(process, PollFlags::IN)];
-    poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use tokio::{
 use super::{
     debounce::Debouncer,
     fs_state,
-    inotify::{DirectoryWatcher, FsEvent, WatchResult},
     state::{RescanRequest, WatchCoverage, WatchState},
     subscriptions::Subscriptions,
 };
@@ -25,6 +24,7 @@ use crate::{
     Orchestrator,
     config::{DialectSelection, WatchPlan, WatchedWorkspace},
     model::WorkspaceId,
+    platform::{DirectoryWatcher, FsEvent, WATCH_ADVICE, WatchResult, advice_for},
 };
 
 /// How many workspaces are visited at the same time, so that one on a slow disk does not delay the others.
@@ -85,7 +85,7 @@ struct ReloadLoop {
     absent_poll_at: Instant,
 }
 
-/// Watches hook files until it is dropped, or inotify fails.
+/// Watches hook files until it is dropped, or the system refuses.
 pub(in crate::daemon) async fn watch(context: WatchContext) {
     let state = Arc::clone(&context.state);
     let error = match DirectoryWatcher::open() {
@@ -95,7 +95,7 @@ pub(in crate::daemon) async fn watch(context: WatchContext) {
     state.set_coverage(WatchCoverage::Partial);
     tracing::error!(
         %error,
-        "changed hook files are not noticed: raise fs.inotify.max_user_instances, or run `hookyard reload` after changes"
+        "changed hook files are not noticed: {WATCH_ADVICE}, or run `hookyard reload` after changes"
     );
 }
 
@@ -114,7 +114,7 @@ impl ReloadLoop {
         }
     }
 
-    /// Runs until inotify fails. Returns its error.
+    /// Runs until watching fails. Returns its error.
     async fn run(mut self) -> std::io::Error {
         self.context.state.rescan_all();
         loop {
@@ -280,11 +280,7 @@ impl ReloadLoop {
 }
 
 fn log_unwatchable(directory: &Path, error: Errno) {
-    let advice = match error {
-        Errno::NOSPC => "raise fs.inotify.max_user_watches",
-        Errno::ACCESS => "let hookyard's user read it",
-        _ => "fix the cause",
-    };
+    let advice = advice_for(error);
     tracing::error!(
         directory = %directory.display(),
         error = %std::io::Error::from(error),

@@ -3,7 +3,6 @@
 //! The leader is reaped last: as long as it is a zombie its pid, and so the group's id, is not reused, and a signal to
 //! the group cannot hit a stranger.
 
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -12,16 +11,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, test_kill_process_group,
-    waitid,
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::{PendingRecord, RecordedGroup, count_marked};
 use super::reap::{self, OwnChild};
 use super::spawn::{Program, SpawnError, next_mark, spawn};
+use crate::platform::{self, ExitWatch, raw};
 
 /// Between two attempts to reap a leader that has exited but is traced, and so cannot be reaped yet.
 const TRACED_POLL: Duration = Duration::from_millis(5);
@@ -109,12 +106,18 @@ impl ProcessGroup {
 
     /// The memory that the leader occupies, in MiB. `None` if it has exited.
     pub(super) fn leader_memory_mib(&self) -> Option<usize> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id.as_raw_nonzero())).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-        Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? / 1024)
+        platform::memory_mib(raw(self.id))
     }
 
-    /// How many processes left the group and still run. Reads all of `/proc`, on a thread of its own.
+    /// Waits for the exit of the leader.
+    ///
+    /// # Errors
+    /// Returns the system's error if it has no descriptor, thread or memory left.
+    pub(super) fn watch_exit(&self) -> io::Result<ExitWatch> {
+        ExitWatch::on(self.id)
+    }
+
+    /// How many processes left the group and still run. Looks at all processes, on a thread of its own.
     pub(super) async fn escaped(&self) -> usize {
         let Some(mark) = self.mark.clone() else { return 0 };
         let group = self.id;
@@ -153,28 +156,5 @@ impl LeaderStatus {
             (None, Some(signal)) => Self::Signalled(signal),
             (None, None) => Self::Unknown,
         }
-    }
-}
-
-/// Waits for the exit of a leader, without reaping it.
-#[derive(Debug)]
-pub(super) struct ExitWatch(AsyncFd<OwnedFd>);
-
-impl ExitWatch {
-    /// # Errors
-    /// Returns the system's error if it has no descriptor or no memory left.
-    #[allow(
-        deprecated,
-        reason = "its successor is unsafe for types whose descriptor may change; an `OwnedFd`'s cannot"
-    )]
-    pub(super) fn on(group: &ProcessGroup) -> io::Result<Self> {
-        let pidfd = pidfd_open(group.id(), PidfdFlags::NONBLOCK)?;
-        AsyncFd::with_interest(pidfd, Interest::READABLE).map(Self)
-    }
-
-    /// Waits until the leader has exited; cancel-safe, and at once from then on.
-    pub(super) async fn exited(&self) {
-        // An error means that the runtime shuts down; the leader then cannot be reaped, and is killed.
-        let _ = poll_fn(|cx| self.0.poll_read_ready(cx).map_ok(drop)).await;
     }
 }

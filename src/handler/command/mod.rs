@@ -1,8 +1,6 @@
 //! Command handlers: a process that gets the envelope on its standard input.
 
 mod capture;
-#[cfg(all(feature = "cli", feature = "daemon"))]
-mod cgroup;
 mod command_files;
 mod environment;
 mod group;
@@ -20,8 +18,6 @@ mod streams;
 mod warm_pool;
 mod worker;
 
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use cgroup::HookCgroup;
 pub(crate) use environment::BaseEnvironment;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use environment::TRACEPARENT;
@@ -33,7 +29,7 @@ pub(crate) use ledger::LockedLedger;
 pub(crate) use ledger::mark_of_environment;
 pub use ledger::{GroupLedger, LedgerError, Reaped};
 #[cfg(feature = "daemon")]
-pub(crate) use lineage::{AdoptedHooks, Lineage, ReadableEnvironment, is_own_mark, lineage};
+pub(crate) use lineage::{AdoptedHooks, Lineage, is_own_mark, lineage};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use reap::Adoption;
 pub use reap::unreaped;

@@ -17,12 +17,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
 pub use super::capture::Captured;
-use super::group::{ExitWatch, LeaderStatus, ProcessGroup, StdioPipes};
+use super::group::{LeaderStatus, ProcessGroup, StdioPipes};
 pub use super::spawn::{Program, SpawnError};
 use super::streams::ProcessStreams;
 use crate::{
     handler::{BackgroundSwitch, Invocation},
     model::Dialect,
+    platform::ExitWatch,
 };
 
 /// How long to wait for the exit and the last output after SIGKILL. Killing takes the kernel a millisecond; what takes
@@ -282,7 +283,7 @@ impl RunningProcess {
         let stderr = Capture::head_and_tail(bounds.stderr);
         let streams = ProcessStreams::open(pipes, stdin, stdout, stderr);
         let streams = streams.map_err(|error| SpawnError::of(&program, error))?;
-        let exit = ExitWatch::on(&group).map_err(|error| SpawnError::of(&program, error))?;
+        let exit = group.watch_exit().map_err(|error| SpawnError::of(&program, error))?;
         Ok(Self { group, exit, streams })
     }
 

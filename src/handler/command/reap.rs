@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     process::{Child, ExitStatus},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -16,13 +16,17 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use rustix::process::kill_process;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpgid, test_kill_process_group, waitid,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
-use rustix::process::{getpid, kill_process, set_child_subreaper};
-#[cfg(all(feature = "cli", feature = "daemon"))]
 use tokio::{task::JoinHandle, time::interval};
+
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use crate::platform::adopt_orphans;
+use crate::platform::{children, raw};
 
 /// A killed process is mostly gone within a millisecond; one stuck in the kernel is polled ever more rarely.
 const FIRST_POLL: Duration = Duration::from_millis(1);
@@ -150,21 +154,9 @@ fn orphans(own: &OwnIds) -> Vec<Pid> {
     children().into_iter().filter(|pid| !own.contains_key(&raw(*pid))).collect()
 }
 
-/// The children of this process. One that ends meanwhile can hide others, for this time.
-fn children() -> Vec<Pid> {
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let pids = |list: String| list.split_ascii_whitespace().map(str::parse).collect::<Vec<_>>();
-    lists.flat_map(pids).filter_map(|pid| Pid::from_raw(pid.ok()?)).collect()
-}
-
 /// Reaps an orphan if it has ended.
 fn reap(orphan: Pid) -> Option<WaitIdStatus> {
     waitid(WaitId::Pid(orphan), WaitIdOptions::EXITED | WaitIdOptions::NOHANG).ok().flatten()
-}
-
-fn raw(pid: Pid) -> i32 {
-    pid.as_raw_nonzero().get()
 }
 
 /// How often orphans that have ended are reaped.
@@ -196,10 +188,7 @@ impl Adoption {
     ///
     /// Returns nothing where the system cannot do it.
     pub(crate) fn begin() -> Option<Self> {
-        let own = format!("/proc/self/task/{}/children", raw(getpid()));
-        // Without these lists nothing could be reaped.
-        let begun = fs::read(own).and_then(|_| Ok(set_child_subreaper(Some(getpid()))?));
-        if let Err(error) = begun {
+        if let Err(error) = adopt_orphans() {
             tracing::warn!(%error, "what hooks leave cannot be adopted; a hook that hides its origin has control");
             return None;
         }

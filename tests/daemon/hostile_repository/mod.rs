@@ -230,6 +230,7 @@ fn send_everything(daemon: &Daemon, clone: &Clone) {
 }
 
 #[test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 fn its_hooks_run_in_the_sandbox_of_the_settings() {
     let clone = Clone::new();
     let daemon = DaemonSetup::new()

@@ -73,17 +73,20 @@ fn added_workspaces_are_watched_and_removed_ones_are_not() {
     fs::write(here.join("projects/cart/.openharness/hooks/guard.yaml"), guard("guard", "two")).unwrap();
     wait_until("the change counts", || word() == "two");
 
-    assert!(watched_files(&daemon) > 0);
+    assert!(watched_files(&daemon).is_none_or(|count| count > 0));
     let id = daemon.get("/v1/workspaces")[0]["id"].as_str().unwrap().replace('/', "%2F");
     assert_eq!(daemon.send("DELETE", &format!("/v1/workspaces/{id}"), None).status, 204);
-    wait_until("nothing is watched", || watched_files(&daemon) == 0);
+    wait_until("nothing is watched", || watched_files(&daemon).is_none_or(|count| count == 0));
 }
 
-/// How many files and directories the kernel watches for the daemon.
-fn watched_files(daemon: &Daemon) -> usize {
+/// How many files and directories the kernel watches for the daemon. The portable form looks at them itself.
+fn watched_files(daemon: &Daemon) -> Option<usize> {
+    if cfg!(hookyard_portable) {
+        return None;
+    }
     let fds = fs::read_dir(format!("/proc/{}/fdinfo", daemon.pid())).unwrap();
     let all = fds.filter_map(|fd| fs::read_to_string(fd.ok()?.path()).ok());
-    all.map(|text| text.lines().filter(|line| line.starts_with("inotify ")).count()).sum()
+    all.map(|text| text.lines().filter(|line| line.starts_with("inotify ")).count()).sum::<usize>().into()
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn watching_can_be_off() {
     let daemon = setting.file(GUARD, &guard("guard", "one")).serve();
     assert_eq!(daemon.get("/v1/status")["watch"], "off");
     fs::write(daemon.path().join(GUARD), guard("guard", "two")).unwrap();
-    assert_eq!(watched_files(&daemon), 0, "nothing can tell it of a change");
+    assert!(watched_files(&daemon).is_none_or(|count| count == 0), "nothing can tell it of a change");
     assert_eq!(word_of(&daemon, "shop"), "one");
     assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
     assert_eq!(word_of(&daemon, "shop"), "two");

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_launcher_that_fails_is_no_verdict() {
-    let mut settings = strict();
+    let mut settings = startable();
     let cases = [
         ("args: [./gone]", "", "does not exist"),
         ("args: [./noexec]", "", "is not an executable file"),
@@ -42,13 +42,13 @@ async fn a_launcher_that_fails_is_no_verdict() {
 
 #[tokio::test]
 async fn what_a_hook_prints_is_never_taken_for_a_failed_launcher() {
-    let outcome = Attack::new(strict()).outcome("echo 'hookyard-sandbox: no' >&2; exit 2").await;
+    let outcome = Attack::new(startable()).outcome("echo 'hookyard-sandbox: no' >&2; exit 2").await;
     assert_eq!((outcome.hooks[0].ended, outcome.verdict), (Ended::Completed, Verdict::Block));
 }
 
 #[tokio::test]
 async fn a_required_sandbox_without_a_launcher_starts_nothing() {
-    let mut settings = strict();
+    let mut settings = startable();
     settings.sandbox.launcher = None;
     let attack = Attack::new(settings.clone());
     let orchestrator = attack.start("echo ran > ran; exit 0").await;
@@ -71,7 +71,7 @@ async fn a_required_sandbox_without_a_launcher_starts_nothing() {
 
 #[tokio::test]
 async fn nothing_of_a_hook_takes_effect_in_its_launcher() {
-    let mut settings = strict();
+    let mut settings = startable();
     settings.allow_unsafe_environment = true;
     let attack = Attack::new(settings).keys("environment: {LD_PRELOAD: /nonexistent/planted.so, OWN: 'a b'}");
     // The loader complains once for each program that it starts: here only the shell.
@@ -80,6 +80,6 @@ async fn nothing_of_a_hook_takes_effect_in_its_launcher() {
     assert_eq!(reason.matches("planted.so").count(), 1, "{reason}");
     assert!(reason.contains("a b"), "{reason}");
     assert!(reason.contains(&attack.root().canonicalize().unwrap().display().to_string()), "{reason}");
-    let report = Attack::new(strict()).report("env | grep -c HOOKYARD_PASS_\nenv | grep ^HOOKYARD_HOOK=\nwc -c < /dev/stdin | grep -vx 0 >/dev/null && echo input").await;
+    let report = Attack::new(startable()).report("env | grep -c HOOKYARD_PASS_\nenv | grep ^HOOKYARD_HOOK=\nwc -c < /dev/stdin | grep -vx 0 >/dev/null && echo input").await;
     assert_eq!(report.lines().collect::<Vec<_>>(), ["0", "HOOKYARD_HOOK=1", "input"], "{report}");
 }

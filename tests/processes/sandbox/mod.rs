@@ -35,6 +35,15 @@ fn strict() -> Settings {
     settings
 }
 
+/// The strictest settings under which a hook starts on this system.
+fn startable() -> Settings {
+    let mut settings = strict();
+    if cfg!(hookyard_portable) {
+        settings.sandbox.project.network = NetworkAccess::Any;
+    }
+    settings
+}
+
 fn unrestricted() -> Settings {
     let mut settings = Settings::default();
     settings.sandbox.launcher = Some(env!("CARGO_BIN_EXE_hookyard").into());
@@ -135,6 +144,7 @@ fn assert_held(report: &str, attacks: usize) {
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn a_read_only_hook_writes_nothing_and_reads_nothing_of_others() {
     if !is_enforced().await {
         return;
@@ -180,6 +190,7 @@ async fn a_read_only_hook_writes_nothing_and_reads_nothing_of_others() {
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn interpreters_run_in_a_sandbox_and_have_a_directory_for_temporary_files() {
     if !is_enforced().await {
         return;
@@ -211,10 +222,7 @@ async fn interpreters_run_in_a_sandbox_and_have_a_directory_for_temporary_files(
 
 #[tokio::test]
 async fn the_directory_for_temporary_files_is_removed_at_the_end() {
-    if !is_enforced().await {
-        return;
-    }
-    let attack = Attack::new(strict());
+    let attack = Attack::new(startable());
     let orchestrator = attack.start("echo x > $TMPDIR/left; echo $TMPDIR >&2; exit 2").await;
     let outcome = ask(&orchestrator).await;
     let directory = outcome.reason.as_deref().unwrap().trim().to_owned();
@@ -225,6 +233,7 @@ async fn the_directory_for_temporary_files_is_removed_at_the_end() {
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn a_hook_without_network_makes_no_socket() {
     if !is_enforced().await || !Path::new(SYSTEM_PYTHON).exists() {
         return;
@@ -263,6 +272,7 @@ attempt("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn a_hook_gains_no_privileges_and_signals_nobody_outside() {
     if !is_enforced().await {
         return;
@@ -287,6 +297,7 @@ async fn a_hook_gains_no_privileges_and_signals_nobody_outside() {
 
 /// Each attempt has no effect if it succeeds: what it changes stays as it is.
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn a_hook_reaches_no_other_process_by_system_calls() {
     if !is_enforced().await || !Path::new(SYSTEM_PYTHON).exists() {
         return;
@@ -330,6 +341,7 @@ os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1)
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn workers_and_spares_run_in_the_sandbox_too() {
     if !is_enforced().await {
         return;
@@ -357,6 +369,7 @@ async fn workers_and_spares_run_in_the_sandbox_too() {
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn a_hook_file_restricts_its_hook_further_and_never_less() {
     if !is_enforced().await {
         return;
@@ -379,6 +392,7 @@ async fn a_hook_file_restricts_its_hook_further_and_never_less() {
 }
 
 #[tokio::test]
+#[cfg_attr(hookyard_portable, ignore = "no kernel restricts files, calls and sockets")]
 async fn a_writable_directory_that_becomes_a_link_opens_nothing() {
     if !is_enforced().await {
         return;
@@ -393,4 +407,33 @@ async fn a_writable_directory_that_becomes_a_link_opens_nothing() {
     symlink(outside.path(), attack.root().join("build")).unwrap();
     assert_eq!(ask(&orchestrator).await.reason.as_deref().map(str::trim), Some("held"));
     assert!(!outside.path().join("planted").exists());
+}
+
+#[cfg(hookyard_portable)]
+#[tokio::test]
+async fn a_sandbox_that_the_system_cannot_enforce_starts_nothing_if_it_is_required_or_has_no_network() {
+    let mut required = unrestricted();
+    required.sandbox.project.filesystem = FilesystemAccess::ReadOnly;
+    required.sandbox.project.require = true;
+    let mut offline = unrestricted();
+    offline.sandbox.project.network = NetworkAccess::None;
+    for (settings, why) in [(required, "it cannot restrict files"), (offline, "it cannot refuse sockets")] {
+        let attack = Attack::new(settings);
+        let outcome = attack.outcome("touch ran; exit 0").await;
+        let error = outcome.hooks[0].error.as_deref().unwrap_or_default();
+        assert!(error.contains("this system cannot enforce the sandbox") && error.contains(why), "{error}");
+        assert_eq!((outcome.verdict, outcome.hooks[0].ended), (Verdict::Block, Ended::SpawnFailed));
+        assert!(!attack.root().join("ran").exists());
+        let orchestrator = attack.start("exit 0").await;
+        let reports = orchestrator.load_reports();
+        let told = |report: &hookyard::LoadReport| {
+            report.diagnostics.iter().any(|told| told.severity == Severity::Error && told.code == "sandbox")
+        };
+        assert!(reports.values().all(told), "{reports:?}");
+    }
+    // A sandbox that is not required is one more precaution, and `check` says that it is not there.
+    let mut preferred = unrestricted();
+    preferred.sandbox.project.filesystem = FilesystemAccess::ReadOnly;
+    let outcome = Attack::new(preferred).outcome("exit 0").await;
+    assert_eq!(outcome.hooks[0].ended, Ended::Completed, "{:?}", outcome.hooks[0].error);
 }

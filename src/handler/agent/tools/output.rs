@@ -25,9 +25,6 @@ pub(super) fn refusal(error: &OpenError) -> String {
             "is outside the workspace; paths are relative to the workspace's directory and stay below it"
                 .to_owned()
         }
-        OpenError::Upwards => {
-            "has a `..`, which is not followed here; name it from the workspace's directory".to_owned()
-        }
         OpenError::Special => "is neither a regular file nor a directory".to_owned(),
         OpenError::Failed(error) => format!("cannot be opened: {}", error.kind()),
         OpenError::Link | OpenError::Missing | OpenError::NoDirectory => error.to_string(),

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, RawDir, statat},
+    fs::{AtFlags, Dir, FileType, statat},
     io::Errno,
 };
 
@@ -26,9 +26,6 @@ const MAX_ENTRIES: usize = 20_000;
 
 /// How many directories deep the walk goes; each on the way down keeps a descriptor open.
 const MAX_DEPTH: usize = 64;
-
-/// The buffer for names from the kernel, in bytes.
-const NAME_BUFFER: usize = 32 << 10;
 
 /// The note of a tool that was stopped.
 pub(super) const STOPPED_NOTE: &str = "stopped early: the time is over";
@@ -162,9 +159,7 @@ impl Walk<'_> {
 
     /// Reads the names in a directory, up to the limit.
     fn list(&mut self, directory: &OwnedFd, entries: &mut Vec<DirEntry>) -> Result<(), Errno> {
-        let mut room = Vec::with_capacity(NAME_BUFFER);
-        let mut names = RawDir::new(directory, room.spare_capacity_mut());
-        while let Some(entry) = names.next() {
+        for entry in Dir::read_from(directory)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {

@@ -28,7 +28,10 @@ use super::{
     format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, MAX_GROUPS, PidScope, Slots, now},
     survivors,
 };
-use crate::handler::private_file::{PrivateFileError, open_private};
+use crate::{
+    handler::private_file::{PrivateFileError, open_private},
+    platform,
+};
 
 /// The open ledger of this process. Global, because process groups are.
 static INSTALLED: ArcSwapOption<LedgerFile> = ArcSwapOption::const_empty();
@@ -358,7 +361,7 @@ fn take_over(file: &File, head: &LedgerHeader) -> io::Result<Leftovers> {
     let mut text = Vec::new();
     file.take((HEADER + MAX_GROUPS * LINE) as u64).read_to_end(&mut text)?;
     let left = match LedgerHeader::read(&text) {
-        Some(former) if former.pid_scope == head.pid_scope => {
+        Some(former) if platform::is_same_scope(&former.pid_scope, &head.pid_scope) => {
             Leftovers { records: GroupRecord::read_all(&text), mark: Some(former.mark()) }
         }
         _ => {
@@ -372,14 +375,7 @@ fn take_over(file: &File, head: &LedgerHeader) -> io::Result<Leftovers> {
 }
 
 fn pid_scope() -> Result<PidScope, LedgerError> {
-    let refused = |path: &str| {
-        let path = PathBuf::from(path);
-        |source| LedgerError::Io { path, source }
-    };
-    let (boot, namespace) = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid");
-    let link = fs::read_link(namespace).map_err(refused(namespace))?;
-    let boot = fs::read_to_string(boot).map_err(refused(boot))?;
-    Ok(PidScope { boot: boot.trim().to_owned(), namespace: link.to_string_lossy().into_owned() })
+    platform::pid_scope().map_err(|error| LedgerError::Io { path: error.path, source: error.source })
 }
 
 fn shown(pid: Option<i32>) -> String {

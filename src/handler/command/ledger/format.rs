@@ -11,11 +11,10 @@
 
 use std::io::Write;
 
-use rustix::{
-    param::clock_ticks_per_second,
-    process::Pid,
-    time::{ClockId, clock_gettime},
-};
+use rustix::process::Pid;
+
+use crate::platform::process_ticks_per_second;
+pub(super) use crate::platform::{PidScope, process_clock as now};
 
 /// The most groups that are recorded at once: half a mebibyte, and far more than one machine runs.
 pub(super) const MAX_GROUPS: usize = 8192;
@@ -37,21 +36,6 @@ const ROUNDING: u64 = 2;
 
 /// The longest window, in nanoseconds. A longer one was not written by hookyard, or would cover unrelated processes.
 const MAX_WINDOW: u64 = 60 * 1_000_000_000;
-
-/// The boot clock in nanoseconds. The start times of processes in `/proc` are of the same clock.
-pub(super) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec);
-    let nanoseconds = u64::try_from(time.tv_nsec);
-    seconds.unwrap_or_default() * 1_000_000_000 + nanoseconds.unwrap_or_default()
-}
-
-/// Where a process id means the same process: one boot, and one pid namespace in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PidScope {
-    pub(super) boot: String,
-    pub(super) namespace: String,
-}
 
 /// The header: who writes the ledger, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,9 +113,9 @@ impl GroupRecord {
     }
 }
 
-/// Converts to clock ticks, the unit of `/proc`.
+/// Converts to the ticks in which starts are told.
 fn ticks(nanoseconds: u64) -> u64 {
-    nanoseconds / (1_000_000_000 / clock_ticks_per_second().clamp(1, 1_000_000_000))
+    nanoseconds / (1_000_000_000 / process_ticks_per_second())
 }
 
 fn padded<const LENGTH: usize>(text: std::fmt::Arguments<'_>) -> [u8; LENGTH] {
@@ -213,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_window_allows_for_rounding_only() {
-        let tick = 1_000_000_000 / clock_ticks_per_second();
+        let tick = 1_000_000_000 / process_ticks_per_second();
         let record = record(9, 100 * tick, 103 * tick);
         let covered: Vec<_> = (90..110).filter(|at| record.covers(*at)).collect();
         assert_eq!(covered, (98..=105).collect::<Vec<_>>());

@@ -3,18 +3,19 @@
 //! If the leader's start is within the recorded time window, the group is the recorded one. If the leader is gone, the
 //! id alone proves little; then only those members are ended whose environment marks them as part of a hook.
 
-use std::{collections::BTreeSet, fs, sync::LazyLock, thread, time::Duration};
+use std::{collections::BTreeSet, sync::LazyLock, thread, time::Duration};
 #[cfg(feature = "daemon")]
 use std::{fs::File, io::Read, path::Path};
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgrp, getpid, getuid, kill_process_group, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, Signal, getpgrp, getpid, getuid, kill_process_group};
 
 use super::format::{GroupRecord, MARK, now};
 #[cfg(feature = "daemon")]
 use super::format::{HEADER, LINE, LedgerHeader, MAX_GROUPS};
-use crate::handler::command::environment::OF_A_HOOK;
+use crate::{
+    handler::command::environment::OF_A_HOOK,
+    platform::{self, ProcessEntry, ProcessHandle, raw},
+};
 
 /// The environment variable that tells the processes of one invocation from all others, also those that left its
 /// process group.
@@ -70,15 +71,15 @@ pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
 /// Whether any process with the mark is alive.
 pub(super) fn has_marked(mark: &str) -> bool {
     let entry = format!("{MARK}={mark}");
-    living().iter().any(|process| has_mark(process.pid, &entry) && process.pid != getpid())
+    living().iter().any(|process| has_mark(process.pid, &entry) && process.pid != raw(getpid()))
 }
 
 /// Signals processes with the mark outside the groups that were signalled: hookyard was killed before it could record
 /// them.
-fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> Vec<ProcessStat> {
+fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> Vec<ProcessEntry> {
     let Some(mark) = mark else { return Vec::new() };
     let known: Vec<_> = survivors.iter().flat_map(|survivor| survivor.signalled.members()).collect();
-    let is_marked = |process: &ProcessStat| has_mark(process.pid, mark) && process.signal(signal);
+    let is_marked = |process: &ProcessEntry| has_mark(process.pid, mark) && signal_member(process, signal);
     living().into_iter().filter(|process| !known.contains(&process)).filter(is_marked).collect()
 }
 
@@ -104,12 +105,12 @@ pub(in crate::handler::command) fn end_marked(mark: &str) -> usize {
 pub(in crate::handler::command) fn count_marked(mark: &str, group: Pid) -> usize {
     let begun = now();
     let mark = format!("{PROCESS_MARK}={mark}");
-    let has_left = |process: &ProcessStat| process.group != raw(group) && has_mark(process.pid, &mark);
-    let in_time = |_: &ProcessStat| Duration::from_nanos(now() - begun) < MAX_COUNT_TIME;
+    let has_left = |process: &ProcessEntry| process.group != raw(group) && has_mark(process.pid, &mark);
+    let in_time = |_: &ProcessEntry| Duration::from_nanos(now() - begun) < MAX_COUNT_TIME;
     living().into_iter().take_while(in_time).filter(has_left).count()
 }
 
-fn has_mark(pid: Pid, mark: &str) -> bool {
+fn has_mark(pid: i32, mark: &str) -> bool {
     has_variable(pid, |variable| {
         variable.strip_prefix(mark.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
     })
@@ -122,15 +123,10 @@ fn signal(survivors: &mut [Survivor], signal: Signal) -> usize {
 }
 
 /// Waits until nothing that was signalled is left, for at most `longest`.
-fn wait(survivors: &[Survivor], others: &[ProcessStat], longest: Duration) {
+fn wait(survivors: &[Survivor], others: &[ProcessEntry], longest: Duration) {
     let begun = now();
-    let left = || {
-        survivors
-            .iter()
-            .flat_map(|survivor| survivor.signalled.members())
-            .chain(others)
-            .any(ProcessStat::is_there)
-    };
+    let left =
+        || survivors.iter().flat_map(|survivor| survivor.signalled.members()).chain(others).any(is_there);
     while Duration::from_nanos(now() - begun) < longest && left() {
         thread::sleep(POLL);
     }
@@ -146,13 +142,13 @@ struct Survivor {
 enum Signalled {
     Nobody,
     /// The whole group. As long as one of these members is in it, its id is not reused.
-    ProcessGroup(Vec<ProcessStat>),
+    ProcessGroup(Vec<ProcessEntry>),
     /// These members, one by one.
-    Members(Vec<ProcessStat>),
+    Members(Vec<ProcessEntry>),
 }
 
 impl Signalled {
-    fn members(&self) -> &[ProcessStat] {
+    fn members(&self) -> &[ProcessEntry] {
         match self {
             Self::Nobody => &[],
             Self::ProcessGroup(members) | Self::Members(members) => members,
@@ -175,7 +171,7 @@ impl Survivor {
     }
 
     /// Signals the processes that certainly are the group's; returns whether there were any.
-    fn signal(&mut self, living: &[ProcessStat], signal: Signal) -> bool {
+    fn signal(&mut self, living: &[ProcessEntry], signal: Signal) -> bool {
         let group = self.record.group;
         let members: Vec<_> = living.iter().filter(|process| process.group == raw(group)).copied().collect();
         let entire = match self.leader() {
@@ -193,8 +189,9 @@ impl Survivor {
             let _ = kill_process_group(group, Signal::CONT);
             Signalled::ProcessGroup(members)
         } else {
-            let hook =
-                |member: &ProcessStat| self.record.is_older_than(member.started) && member.signal(signal);
+            let hook = |member: &ProcessEntry| {
+                self.record.is_older_than(member.started) && signal_member(member, signal)
+            };
             Signalled::Members(members.into_iter().filter(hook).collect())
         };
         !self.signalled.members().is_empty()
@@ -202,81 +199,56 @@ impl Survivor {
 
     fn leader(&self) -> Leader {
         let group = self.record.group;
-        match ProcessStat::of(group) {
-            None => Leader::Gone,
-            Some(leader)
-                if leader.group == raw(group) && self.record.covers(leader.started) && is_ours(group) =>
+        match platform::process(raw(group)) {
+            Err(_) => Leader::Gone,
+            Ok(leader)
+                if leader.group == raw(group)
+                    && self.record.covers(leader.started)
+                    && is_ours(leader.pid) =>
             {
                 Leader::Leads
             }
-            Some(_) => Leader::Reused,
+            Ok(_) => Leader::Reused,
         }
     }
 }
 
-/// A process, identified by its id and its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ProcessStat {
-    pid: Pid,
-    group: i32,
-    /// In clock ticks since the boot.
-    started: u64,
-    /// Whether it is no zombie.
-    alive: bool,
+/// Whether a process is the one that it was.
+fn is_there(process: &ProcessEntry) -> bool {
+    let is_same = |now: ProcessEntry| {
+        (now.group, now.started, now.alive) == (process.group, process.started, process.alive)
+    };
+    platform::process(process.pid).is_ok_and(is_same)
 }
 
-impl ProcessStat {
-    fn of(pid: Pid) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{}/stat", raw(pid))).ok()?;
-        Self::read(pid, &stat)
+/// Signals a process if it is part of a hook; returns whether it is. It is held before the checks: if the id is reused in
+/// between, the signal reaches nobody.
+fn signal_member(process: &ProcessEntry, signal: Signal) -> bool {
+    let Ok(held) = ProcessHandle::open(process.pid) else { return false };
+    let certain = process.pid != raw(getpid())
+        && is_there(process)
+        && is_ours(process.pid)
+        && is_part_of_a_hook(process.pid);
+    let is_signalled = certain && held.signal(signal);
+    if is_signalled {
+        // One that is stopped takes the signal then. It may be gone by now.
+        held.signal(Signal::CONT);
     }
-
-    /// Parses a `stat` file. The name in it may contain anything, including brackets and spaces.
-    fn read(pid: Pid, stat: &[u8]) -> Option<Self> {
-        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-        // The first of these is the third field.
-        let fields: Vec<_> = rest.split_ascii_whitespace().collect();
-        let state = fields.first()?;
-        let group = fields.get(2)?;
-        let started = fields.get(19)?;
-        let alive = !matches!(*state, "Z" | "X" | "x");
-        Some(Self { pid, group: group.parse().ok()?, started: started.parse().ok()?, alive })
-    }
-
-    fn is_there(&self) -> bool {
-        Self::of(self.pid).as_ref() == Some(self)
-    }
-
-    /// Signals the process if it is part of a hook; returns whether it is. The descriptor is opened before the checks:
-    /// if the id is reused in between, the signal reaches nobody.
-    fn signal(&self, signal: Signal) -> bool {
-        let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty()) else { return false };
-        let certain =
-            self.pid != getpid() && self.is_there() && is_ours(self.pid) && is_part_of_a_hook(self.pid);
-        certain
-            && pidfd_send_signal(&descriptor, signal).is_ok()
-            && pidfd_send_signal(&descriptor, Signal::CONT).is_ok()
-    }
+    is_signalled
 }
 
 /// All processes except zombies.
-fn living() -> Vec<ProcessStat> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    pids.filter_map(ProcessStat::of).filter(|process| process.alive).collect()
+fn living() -> Vec<ProcessEntry> {
+    platform::processes().into_iter().filter(|process| process.alive).collect()
 }
 
 /// Whether a process runs as the user that hookyard runs as.
-fn is_ours(pid: Pid) -> bool {
-    let status = fs::read(format!("/proc/{}/status", raw(pid))).unwrap_or_default();
-    let real = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
-    let real = real.and_then(|ids| std::str::from_utf8(ids).ok()?.split_ascii_whitespace().next());
-    real.is_some_and(|id| id.parse() == Ok(getuid().as_raw()))
+fn is_ours(pid: i32) -> bool {
+    platform::user(pid) == Some(getuid().as_raw())
 }
 
 /// Whether a process has the variable that every hook has and passes on to what it starts.
-fn is_part_of_a_hook(pid: Pid) -> bool {
+fn is_part_of_a_hook(pid: i32) -> bool {
     let is_mark = |variable: &[u8]| {
         variable.strip_prefix(OF_A_HOOK.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
     };
@@ -284,13 +256,9 @@ fn is_part_of_a_hook(pid: Pid) -> bool {
 }
 
 /// Whether a process was started with a variable, given as `name=value`, that matches.
-fn has_variable(pid: Pid, is_it: impl Fn(&[u8]) -> bool) -> bool {
-    let environment = fs::read(format!("/proc/{}/environ", raw(pid))).unwrap_or_default();
+fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
+    let environment = platform::environment(pid).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(is_it)
-}
-
-fn raw(pid: Pid) -> i32 {
-    pid.as_raw_nonzero().get()
 }
 
 #[cfg(test)]
@@ -298,22 +266,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_name_is() {
-        let fields = "S 1 4700 1 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 1";
-        for name in ["sh", "a b", ") Z 9 9 (", "\u{fffd}"] {
-            let stat = format!("4711 ({name}) {fields}");
-            let pid = Pid::from_raw(4711).unwrap();
-            let expected = ProcessStat { pid, group: 4700, started: 123_456, alive: true };
-            assert_eq!(ProcessStat::read(pid, stat.as_bytes()), Some(expected), "{name}");
-        }
-        assert_eq!(ProcessStat::read(Pid::INIT, b"4711 (sh) S 1 4700"), None);
-        assert_eq!(ProcessStat::read(Pid::INIT, b""), None);
-    }
-
-    #[test]
     fn this_process_is_alive_ours_and_no_group_to_end() {
-        let own = ProcessStat::of(getpid()).unwrap();
-        assert!(own.alive && own.is_there() && is_ours(getpid()));
+        let own = platform::process(raw(getpid())).unwrap();
+        assert!(own.alive && is_there(&own) && is_ours(own.pid));
         let record = |group| GroupRecord { group, from: 0, until: now() };
         assert_eq!(end(&[record(getpgrp()), record(getpid()), record(Pid::INIT)], None), 0);
     }

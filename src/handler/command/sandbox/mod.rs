@@ -10,8 +10,8 @@
 //! | file | role |
 //! | --- | --- |
 //! | `arguments` | the launcher's command line, both ways; pure |
-//! | `launcher` | the launcher: restrictions, then `exec` |
-//! | `paths` | what a restricted hook may read of the system |
+//! | `launcher` | the launcher: restrictions of the platform, then `exec` |
+//! | `paths` | the directories of `PATH` that a restricted hook may read |
 //! | `private_temp` | temporary directories of sandboxed hooks |
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! What a hook in a sandbox may read and use of the system, so that interpreters run.
+//! The directories of `PATH` that a hook in a sandbox may read, so that interpreters run.
 
 use std::{
     env,
@@ -6,66 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Programs and libraries.
-const PROGRAMS: [&str; 9] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
-
-/// What libraries and interpreters read when they start. Not all of `/etc`: it has keys and tokens.
-const CONFIGURATION: [&str; 34] = [
-    "/etc/alternatives",
-    "/etc/bash.bashrc",
-    "/etc/ca-certificates",
-    "/etc/crypto-policies",
-    "/etc/gai.conf",
-    "/etc/gitconfig",
-    "/etc/group",
-    "/etc/host.conf",
-    "/etc/hostname",
-    "/etc/hosts",
-    "/etc/inputrc",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ld.so.preload",
-    "/etc/locale.alias",
-    "/etc/locale.conf",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/passwd",
-    "/etc/pki/ca-trust",
-    "/etc/pki/tls",
-    "/etc/profile",
-    "/etc/protocols",
-    "/etc/python3",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/etc/ssl/cert.pem",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/terminfo",
-    "/etc/timezone",
-];
-
-/// The state of the kernel and of processes. What `/proc` tells only those who may trace a process, such as its
-/// environment, stays closed for all processes outside of the sandbox.
-const KERNEL: [&str; 5] = [
-    "/proc",
-    "/run/systemd/resolve",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    "/sys/kernel/mm/transparent_hugepage",
-];
-
-/// Devices without content of others.
-pub(super) const DEVICES: [&str; 6] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
-
-/// All that may be read in every sandbox.
-pub(super) fn readable() -> impl Iterator<Item = &'static str> {
-    PROGRAMS.into_iter().chain(CONFIGURATION).chain(KERNEL)
-}
+use crate::platform::PROGRAM_DIRECTORIES;
 
 /// The directories of the hook's `PATH` that are not below those of the system, so that programs that a user installed
 /// run. Not the home directory itself or one above it.
@@ -76,7 +17,7 @@ pub(super) fn readable_in_path(environment: &[(OsString, OsString)], root: &Path
     let Some(path) = value("PATH") else { return Vec::new() };
     let is_extra = |directory: &PathBuf| {
         directory.is_absolute()
-            && !PROGRAMS.iter().any(|known| directory.starts_with(known))
+            && !PROGRAM_DIRECTORIES.iter().any(|known| directory.starts_with(known))
             && !directory.starts_with(root)
             && !root.starts_with(directory)
             && home.is_none_or(|home| !home.starts_with(directory))

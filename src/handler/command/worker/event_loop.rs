@@ -35,15 +35,16 @@ use super::{
 use crate::{
     handler::{
         command::{
-            group::{ExitWatch, ProcessGroup, StdioPipes},
+            group::{ProcessGroup, StdioPipes},
             spawn::SpawnError,
         },
         runner::CommandLimits,
     },
+    platform::ExitWatch,
     telemetry::{WorkerState, WorkerThere},
 };
 
-/// How often a worker's memory is measured, at most: it takes a read of `/proc`.
+/// How often a worker's memory is measured, at most: the system is asked for it.
 const MEMORY_CHECK: Duration = Duration::from_secs(1);
 
 /// A worker's successor is started when this part of its limit of requests is left (a tenth), so that no event waits for
@@ -94,7 +95,7 @@ pub(super) fn start(
     config.meters.processes.spawned(begun.elapsed());
     let (requests, lines, log) =
         open(pipes, config.limits).map_err(|error| SpawnError::of(&config.program, error))?;
-    let exit = ExitWatch::on(&group).map_err(|error| SpawnError::of(&config.program, error))?;
+    let exit = group.watch_exit().map_err(|error| SpawnError::of(&config.program, error))?;
     let (sender, commands) = mpsc::unbounded_channel();
     let (phase, seen) = watch::channel(WorkerPhase::Starting);
     let capacity = Arc::new(WorkerCapacity::of(1));

@@ -22,6 +22,11 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
+use super::super::{FsEvent, WatchResult};
+
+/// What to do where no directory can be watched.
+pub(crate) const WATCH_ADVICE: &str = "raise fs.inotify.max_user_instances";
+
 /// The subscribed changes: entries that are created, removed, moved, written or given other permissions, and the removal
 /// or move of the directory itself.
 const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
@@ -40,7 +45,7 @@ const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// An inotify instance and its watches.
 #[derive(Debug)]
-pub(super) struct DirectoryWatcher {
+pub(crate) struct DirectoryWatcher {
     queue: AsyncFd<OwnedFd>,
     /// The watch descriptor of each path.
     descriptors: HashMap<PathBuf, i32>,
@@ -50,44 +55,20 @@ pub(super) struct DirectoryWatcher {
     unwatchable: HashSet<PathBuf>,
 }
 
-/// The result of watching a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WatchResult {
-    /// It was watched before.
-    Unchanged,
-    /// It is watched from now on, and may have changed before.
-    New,
-    /// It does not exist.
-    Missing,
-    /// It cannot be watched.
-    Failed(Errno),
-}
-
-/// A change.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum FsEvent {
-    /// An entry of a directory has changed.
-    Entry(PathBuf, OsString),
-    /// A directory has changed itself, or is gone.
-    Directory(PathBuf),
-    /// The kernel's queue overflowed, and events are lost.
-    Overflow,
-}
-
 impl DirectoryWatcher {
     /// Returns an error if this user has no more inotify instances.
     #[allow(
         deprecated,
         reason = "its successor is unsafe for types whose descriptor may change; an `OwnedFd`'s cannot"
     )]
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let queue = AsyncFd::with_interest(queue, Interest::READABLE)?;
         Ok(Self { queue, descriptors: HashMap::new(), paths: HashMap::new(), unwatchable: HashSet::new() })
     }
 
     /// Watches a directory. Call it again whenever another directory may have taken its path.
-    pub(super) fn add(&mut self, directory: &Path) -> WatchResult {
+    pub(crate) fn add(&mut self, directory: &Path) -> WatchResult {
         let descriptor = match inotify::add_watch(self.queue.get_ref(), directory, WATCH_FLAGS) {
             Ok(descriptor) => descriptor,
             Err(error) => {
@@ -110,7 +91,7 @@ impl DirectoryWatcher {
     }
 
     /// Stops watching a directory.
-    pub(super) fn remove(&mut self, directory: &Path) {
+    pub(crate) fn remove(&mut self, directory: &Path) {
         self.unwatchable.remove(directory);
         if let Some(descriptor) = self.descriptors.remove(directory) {
             self.release(descriptor, directory);
@@ -118,14 +99,14 @@ impl DirectoryWatcher {
     }
 
     /// The number of directories that cannot be watched.
-    pub(super) fn unwatchable(&self) -> usize {
+    pub(crate) fn unwatchable(&self) -> usize {
         self.unwatchable.len()
     }
 
     /// Waits for events. Cancel safe.
     ///
     /// Returns an error if the inotify instance fails.
-    pub(super) async fn next_events(&mut self) -> io::Result<Vec<FsEvent>> {
+    pub(crate) async fn next_events(&mut self) -> io::Result<Vec<FsEvent>> {
         loop {
             let mut ready = self.queue.readable().await?;
             if let Ok(read) = ready.try_io(|queue| read(queue.get_ref())) {
@@ -184,6 +165,15 @@ fn read(queue: &OwnedFd) -> io::Result<Vec<RawEvent>> {
         if reader.is_buffer_empty() {
             return Ok(events);
         }
+    }
+}
+
+/// What to do about a directory that cannot be watched.
+pub(crate) fn advice_for(error: Errno) -> &'static str {
+    match error {
+        Errno::NOSPC => "raise fs.inotify.max_user_watches",
+        Errno::ACCESS => "let hookyard's user read it",
+        _ => "fix the cause",
     }
 }
 

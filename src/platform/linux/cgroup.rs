@@ -1,13 +1,9 @@
-//! A cgroup of the daemon's own, by which the kernel ends everything that hooks left when it stops.
-//!
-//! The daemon moves into it once, before the first hook: what it starts is in it as well, whatever it does to its
-//! environment or its process group. Moving each hook would cost it some 15 ms. Needs a cgroup v2 that is delegated to
-//! this user or service.
+//! A cgroup for the hooks of a daemon.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process, thread,
+    thread,
     time::Duration,
 };
 
@@ -17,21 +13,25 @@ use rustix::{
 };
 
 /// What the names of these cgroups begin with; the process id follows.
-const NAME: &str = "hookyard-";
+const CGROUP_NAME: &str = "hookyard-";
 
 /// The file with the processes of a cgroup.
-const MEMBERS: &str = "cgroup.procs";
+const CGROUP_MEMBERS: &str = "cgroup.procs";
 
 /// The file that ends all of them.
-const KILL: &str = "cgroup.kill";
+const CGROUP_KILL: &str = "cgroup.kill";
 
 /// How often an emptied cgroup is tried to be removed: a killed process takes a moment to be gone.
-const MAX_ATTEMPTS: usize = 200;
+const MAX_REMOVALS: usize = 200;
 
 /// Between two attempts.
-const POLL: Duration = Duration::from_millis(5);
+const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
 
-/// The cgroup of this process and its hooks.
+/// A cgroup of the daemon's own, by which the kernel ends everything that hooks left when it stops.
+///
+/// The daemon moves into it once, before the first hook: what it starts is in it as well, whatever it does to its
+/// environment or its process group. Moving each hook would cost it some 15 ms. Needs a cgroup v2 that is delegated to
+/// this user or service.
 #[derive(Debug)]
 pub(crate) struct HookCgroup {
     /// The one that this process was in before.
@@ -52,10 +52,10 @@ impl HookCgroup {
         if leftovers > 0 {
             tracing::warn!(processes = leftovers, "ended processes of hooks that a killed daemon had left");
         }
-        let own = parent.join(format!("{NAME}{}", process::id()));
+        let own = parent.join(format!("{CGROUP_NAME}{}", std::process::id()));
         let entered = fs::create_dir(&own).and_then(|()| {
-            fs::metadata(own.join(KILL))?;
-            fs::write(own.join(MEMBERS), process::id().to_string())
+            fs::metadata(own.join(CGROUP_KILL))?;
+            fs::write(own.join(CGROUP_MEMBERS), std::process::id().to_string())
         });
         match entered {
             Ok(()) => Some(Self { parent, own }),
@@ -71,11 +71,11 @@ impl HookCgroup {
 impl Drop for HookCgroup {
     /// Moves this process back and ends everything that is left in the cgroup. Blocks its thread for up to a second.
     fn drop(&mut self) {
-        if let Err(error) = fs::write(self.parent.join(MEMBERS), process::id().to_string()) {
+        if let Err(error) = fs::write(self.parent.join(CGROUP_MEMBERS), std::process::id().to_string()) {
             tracing::warn!(%error, "processes that hooks left are not ended: the cgroup cannot be left");
             return;
         }
-        let processes = end(&self.own);
+        let processes = end_cgroup(&self.own);
         if processes > 0 {
             tracing::warn!(processes, "ended processes that hooks had left");
         }
@@ -84,9 +84,9 @@ impl Drop for HookCgroup {
 
 /// Whether a process is in the cgroup that a daemon made for itself and its hooks. Nobody else enters it, so such a process
 /// was started by a hook, whatever it has done to its parents, its group and its environment.
-pub(super) fn is_in_that_of(daemon: i32, pid: i32) -> bool {
+pub(crate) fn is_in_cgroup_of(daemon: i32, pid: i32) -> bool {
     let Some(own) = path_of(&daemon.to_string()) else { return false };
-    let name = format!("{NAME}{daemon}");
+    let name = format!("{CGROUP_NAME}{daemon}");
     let is_made = Path::new(&own).file_name().is_some_and(|last| last == name.as_str());
     is_made && path_of(&pid.to_string()).is_some_and(|path| Path::new(&path).starts_with(&own))
 }
@@ -120,28 +120,29 @@ fn is_delegated(cgroup: &Path) -> bool {
         getxattr(cgroup, *name, &mut value).is_ok_and(|length| &value[..length.min(8)] == b"1")
     });
     let may_write = |path: PathBuf| access(path, Access::WRITE_OK).is_ok();
-    is_marked || (!geteuid().is_root() && may_write(cgroup.to_owned()) && may_write(cgroup.join(MEMBERS)))
+    is_marked
+        || (!geteuid().is_root() && may_write(cgroup.to_owned()) && may_write(cgroup.join(CGROUP_MEMBERS)))
 }
 
 /// Ends what is in cgroups of daemons that are gone. A daemon is in its own cgroup until it has stopped.
 fn end_leftovers(parent: &Path) -> usize {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let owned = entries.filter_map(|entry| {
-        let pid: u32 = entry.file_name().to_str()?.strip_prefix(NAME)?.parse().ok()?;
+        let pid: u32 = entry.file_name().to_str()?.strip_prefix(CGROUP_NAME)?.parse().ok()?;
         (!members(&entry.path()).contains(&pid)).then(|| entry.path())
     });
-    owned.map(|cgroup| end(&cgroup)).sum()
+    owned.map(|cgroup| end_cgroup(&cgroup)).sum()
 }
 
 /// Ends all processes of a cgroup and removes it. Returns how many there were.
-fn end(cgroup: &Path) -> usize {
+fn end_cgroup(cgroup: &Path) -> usize {
     let count = members(cgroup).len();
-    if let Err(error) = fs::write(cgroup.join(KILL), "1") {
+    if let Err(error) = fs::write(cgroup.join(CGROUP_KILL), "1") {
         tracing::warn!(%error, cgroup = %cgroup.display(), "processes that hooks left are not ended");
     }
-    for _ in 0..MAX_ATTEMPTS {
+    for _ in 0..MAX_REMOVALS {
         match fs::remove_dir(cgroup) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(POLL),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(REMOVAL_PAUSE),
             _ => break,
         }
     }
@@ -149,7 +150,7 @@ fn end(cgroup: &Path) -> usize {
 }
 
 fn members(cgroup: &Path) -> Vec<u32> {
-    let text = fs::read_to_string(cgroup.join(MEMBERS)).unwrap_or_default();
+    let text = fs::read_to_string(cgroup.join(CGROUP_MEMBERS)).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 

@@ -11,6 +11,7 @@ use super::{
     own_settings::SwitchExceptions,
     plugins::{PluginHookFile, PluginSearch},
     settings_levels::{self, SettingsLevel, adopted_file},
+    shortage,
     workspace_files::{self, WorkspaceFiles, is_there},
 };
 use crate::{
@@ -209,7 +210,7 @@ pub(super) fn shared_files(settings: &Settings, environment: Environment<'_>) ->
 
 /// A directory and the settings files in it.
 fn with_its_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let entries = directory.read_dir().inspect_err(shortage::note).into_iter().flatten().flatten();
     let files = entries.filter(|entry| SettingsLocation::takes(&entry.file_name())).map(|entry| entry.path());
     files.chain([directory.to_owned()]).collect()
 }

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::digests::sha256;
 use super::{
     Settings,
-    files::{StateDirectory, StateFileError, is_inside},
+    files::is_inside,
+    state_directory::{StateDirectory, StateFileError},
     trust::state_directory,
     workspace_options::RequiredHook,
 };

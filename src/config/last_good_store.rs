@@ -21,7 +21,10 @@ use std::{sync::mpsc::sync_channel, thread};
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
-use super::{broken_hooks::RecordedHook, content::RulesVersion, digests::sha256, files::StateDirectory};
+use super::{
+    broken_hooks::RecordedHook, content::RulesVersion, digests::sha256, shortage,
+    state_directory::StateDirectory,
+};
 use crate::model::io_reason;
 
 /// The version of the format.
@@ -229,6 +232,10 @@ impl LastGoodStore {
     /// Returns why if it cannot be written.
     pub(super) fn write(&self, root: &Path, good: &GoodFiles) -> Result<(), String> {
         let Some(written) = &self.written else { return Ok(()) };
+        // What was not read for want of descriptors is not gone.
+        if shortage::was_met() {
+            return Ok(());
+        }
         let path = self.file_of(root);
         let is_new = path.symlink_metadata().is_err();
         if is_new && good.is_empty() {

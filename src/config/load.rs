@@ -123,10 +123,7 @@ pub(super) fn read_workspace(
     let (root, link, problem) = match place {
         Ok(WorkspacePlace { root, link }) if link.is_some() || root.is_dir() => (root, link, None),
         Ok(WorkspacePlace { root, .. }) => (root, None, Some("is not a directory".to_owned())),
-        Err(e) => {
-            let why = format!("cannot be read: {}", crate::model::io_reason(&e));
-            (workspace.root.clone(), None, Some(why))
-        }
+        Err(error) => (workspace.root.clone(), None, Some(files::unreadable(error))),
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
     let mut loaded = LoadedWorkspace::empty(Workspace { id: workspace_id, root });

@@ -35,6 +35,8 @@ mod sandbox;
 mod secrets;
 mod settings;
 mod settings_levels;
+mod shortage;
+mod state_directory;
 mod trust;
 #[cfg(feature = "daemon")]
 mod watch;
@@ -61,8 +63,6 @@ pub(crate) use digests::sha256;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::nearest_of;
 pub use discover::{HOOK_FILES, nearest_workspace};
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use files::StateFileError;
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;
 #[cfg(feature = "daemon")]
@@ -92,6 +92,9 @@ pub use settings::{
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file, is_adopting_relay};
+pub(crate) use shortage::noting_shortage;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use state_directory::StateFileError;
 #[cfg(feature = "daemon")]
 pub(crate) use trust::TrustedRoots;
 #[cfg(feature = "daemon")]

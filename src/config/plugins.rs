@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -219,10 +218,11 @@ impl<'a> PluginSearch<'a> {
     /// Reads the extensions of Gemini CLI.
     fn extensions(&mut self, files: &ExtensionFiles) {
         let directory = self.home.join(files.directory);
-        let Ok(entries) = fs::read_dir(&directory) else { return };
-        let places = entries.flatten().map(|entry| entry.path()).filter(|place| place.is_dir());
-        let mut places: Vec<PathBuf> = places.collect();
-        places.sort();
+        let places = files::directories_in(&directory).unwrap_or_else(|why| {
+            let message = format!("the directory {why}");
+            self.found.diagnostics.push(Diagnostic::of_file(Severity::Error, "plugin", &directory, message));
+            Vec::new()
+        });
         self.too_many(places.len(), &directory);
         let enablement = self.state(directory.join(files.enablement));
         for place in places.iter().take(MOST_PLUGINS) {

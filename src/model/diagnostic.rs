@@ -96,6 +96,9 @@ impl Diagnostic {
     /// The code of what becomes of the rules of a broken file.
     pub(crate) const LAST_GOOD: &str = "last-good";
 
+    /// The code of a load that a limit of the process or the machine kept from reading every file.
+    pub(crate) const SHORTAGE: &str = "shortage";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read, and so
     /// was one that is not trusted or may not ask its server.
     pub(crate) fn is_of_broken_file(&self) -> bool {

@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    config::{self, BrokenFilePolicy, DialectSelection, RulesVersion, WorkspaceKind},
-    model::{Diagnostic, Hook, Severity},
+    config::{BrokenFilePolicy, DialectSelection, RulesVersion, WorkspaceKind},
+    model::{Diagnostic, Severity},
     registry::HookChanges,
 };
 
@@ -23,55 +23,6 @@ pub struct KeptFile {
     pub policy: BrokenFilePolicy,
     /// The content with those rules; none if the file always had some mistake.
     pub version: Option<RulesVersion>,
-}
-
-/// Takes over since when files are what they are, and what kept ones were.
-pub(super) fn carry_versions<'f>(
-    versions: &mut BTreeMap<PathBuf, RulesVersion>,
-    kept: impl Iterator<Item = &'f PathBuf>,
-    before: Option<&LoadReport>,
-) {
-    let Some(before) = before else { return };
-    for (file, version) in versions.iter_mut() {
-        if let Some(known) = before.versions.get(file).filter(|known| known.sha256 == version.sha256) {
-            version.since = version.since.min(known.since);
-        }
-    }
-    for file in kept {
-        if let Some(known) = before.versions.get(file) {
-            versions.entry(file.clone()).or_insert_with(|| known.clone());
-        }
-    }
-}
-
-/// The broken files whose last good rules are among the hooks, from memory or from their record.
-pub(super) fn kept_files(
-    policy: BrokenFilePolicy,
-    in_memory: Vec<PathBuf>,
-    last_good: &BTreeMap<PathBuf, RulesVersion>,
-    versions: &BTreeMap<PathBuf, RulesVersion>,
-    hooks: &[Hook],
-) -> Vec<KeptFile> {
-    let has_rules = |file: &PathBuf| {
-        let mut own = hooks.iter().filter(|hook| hook.source.file.as_deref() == Some(file));
-        own.any(|hook| !config::is_placeholder(hook))
-    };
-    let in_memory = in_memory.into_iter().filter(has_rules);
-    let files: BTreeSet<PathBuf> = in_memory.chain(last_good.keys().cloned()).collect();
-    let kept = files.into_iter().map(|file| {
-        let version = versions.get(&file).cloned();
-        KeptFile { file, policy, version }
-    });
-    kept.collect()
-}
-
-/// What is said of kept files that nothing was said of yet.
-pub(super) fn kept_remarks(kept: &[KeptFile], known: &[Diagnostic]) -> Vec<Diagnostic> {
-    let is_new = |kept: &&KeptFile| {
-        !known.iter().any(|known| known.code == Diagnostic::LAST_GOOD && known.file == kept.file)
-    };
-    let new = kept.iter().filter(is_new);
-    new.map(|kept| config::kept(&kept.file, kept.version.as_ref(), kept.policy)).collect()
 }
 
 /// What was found when a workspace was loaded.
@@ -158,6 +109,24 @@ impl LoadReport {
     #[cfg(feature = "daemon")]
     pub(crate) fn replaced(&self) -> Option<&Diagnostic> {
         self.diagnostics.iter().find(|diagnostic| diagnostic.code == Diagnostic::REPLACED)
+    }
+
+    /// The remark that the files could not be read again, and the hooks of an earlier load stay.
+    pub(super) fn shortage(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| diagnostic.code == Diagnostic::SHORTAGE)
+    }
+
+    /// The report of a load that could not read every file: what the load before it found stays.
+    pub(super) fn kept_in_shortage(&self) -> Self {
+        let mut kept = Self { changes: HookChanges::default(), ..self.clone() };
+        if kept.shortage().is_none() {
+            let message = "its files cannot all be read again, for want of file descriptors or memory: its hooks stay \
+                           as they are, and it is tried again each second";
+            let help = "raise the limit of open files (`LimitNOFILE=` of a service, `ulimit -n` of a shell)";
+            let remark = Diagnostic::of_file(Severity::Warning, Diagnostic::SHORTAGE, &kept.root, message);
+            kept.diagnostics.push(remark.help(help));
+        }
+        kept
     }
 
     /// The diagnostics about switches in files that tried to disable hooks of a higher level, and could not.

@@ -1,6 +1,7 @@
 //! The library's entry point: the orchestrator, its builder, and the typed events of a run.
 //! It installs no recorder, no logger and no signal handler: those belong to the program that embeds it.
 
+mod broken_files;
 mod builder;
 mod dispatch;
 mod error;

@@ -39,6 +39,7 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
             }
         }
     }
+    log_shortage(id, before, report);
     for lost in new_errors(before, report) {
         tracing::error!(workspace = %id, "{lost}");
     }
@@ -61,9 +62,8 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
             tracing::error!(workspace = %id, "{}; its events are blocked", missing.message);
         }
     }
-    if report.missing_required().next().is_none()
-        && before.is_some_and(|before| before.missing_required().next().is_some())
-    {
+    let is_complete = |report: &LoadReport| report.missing_required().next().is_none();
+    if is_complete(report) && before.is_some_and(|before| !is_complete(before)) {
         tracing::info!(workspace = %id, "every required hook is in force again");
     }
     let LoadReport { version, changes, .. } = report;
@@ -71,6 +71,15 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
         let HookChanges { added, removed, changed } = changes;
         let (added, removed, changed) = (NameList(added), NameList(removed), NameList(changed));
         tracing::info!(workspace = %id, version, %added, %removed, %changed, "hooks reloaded");
+    }
+}
+
+/// Logs the beginning and the end of a time in which not every file could be read.
+fn log_shortage(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadReport) {
+    match (before.and_then(LoadReport::shortage), report.shortage()) {
+        (None, Some(shortage)) => tracing::warn!(workspace = %id, "{shortage}"),
+        (Some(_), None) => tracing::info!(workspace = %id, "every file can be read again"),
+        _ => {}
     }
 }
 

@@ -1,6 +1,10 @@
 //! The table of registered workspaces.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
@@ -23,6 +27,8 @@ pub(super) struct WorkspaceEntry {
     pub(super) loading: Arc<tokio::sync::Mutex<()>>,
     /// What its last load found; none until it has been loaded once.
     report: Mutex<Option<LoadReport>>,
+    /// Whether it will be loaded again in a moment.
+    pub(super) is_load_planned: AtomicBool,
 }
 
 /// A workspace that was just inserted and has to be loaded.
@@ -70,7 +76,12 @@ impl WorkspaceTable {
         let report = Mutex::new(same.and_then(|known| known.report().clone()));
         let former_root =
             former.map(|known| known.settings.root.clone()).filter(|root| *root != settings.root);
-        let entry = Arc::new(WorkspaceEntry { settings, loading: lock, report });
+        let entry = Arc::new(WorkspaceEntry {
+            settings,
+            loading: lock,
+            report,
+            is_load_planned: AtomicBool::new(false),
+        });
         all.insert(id.clone(), Arc::clone(&entry));
         Ok(InsertedWorkspace { entry, loading, former_root })
     }

@@ -1,26 +1,26 @@
 //! Loading, publishing and removing workspaces.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use futures_util::{StreamExt, stream};
-use tokio::sync::OwnedMutexGuard;
+use tokio::{sync::OwnedMutexGuard, time::sleep};
 
 use super::{
     error::{DispatchError, WorkspaceError},
     handle::Orchestrator,
-    load_report::{KeptFile, LoadReport, carry_versions, kept_files, kept_remarks},
+    load_report::LoadReport,
     reload_log,
     workspace_table::{InsertedWorkspace, WorkspaceEntry, with_real_root},
 };
 use crate::{
     config::{self, LoadOptions, LoadedWorkspace, RegisteredWorkspace, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
-    registry::{HookChanges, RegisteredHook, Snapshot, keep_rules_of_broken_files},
+    registry::{HookChanges, Snapshot},
     run::{EventSender, Outbox},
     supervisor::{PublishedSnapshot, SupervisorMessage},
     telemetry::ConfigLoaded,
@@ -28,6 +28,9 @@ use crate::{
 
 /// How many workspaces are read from disk at the same time.
 const CONCURRENT_LOADS: usize = 4;
+
+/// How long after a load that could not read every file it is tried again.
+const SHORTAGE_RETRY: Duration = Duration::from_secs(1);
 
 impl Orchestrator {
     /// Registers a workspace and loads its hooks; one that has the id already is replaced.
@@ -213,15 +216,37 @@ impl Orchestrator {
     async fn load(
         &self,
         id: &WorkspaceId,
-        workspace: &WorkspaceEntry,
+        workspace: &Arc<WorkspaceEntry>,
         _loading: OwnedMutexGuard<()>,
     ) -> Result<LoadReport, DispatchError> {
-        let given = workspace.settings.clone();
-        let settings = self.0.settings.clone();
-        let name = id.clone();
         let before = workspace.report().clone();
-        let former = before.as_ref().map(|report| (report.kind, report.dialects.clone()));
         let at = SystemTime::now();
+        let (loaded, met_shortage) = self.read_workspace(id, &workspace.settings, before.as_ref()).await?;
+        if met_shortage {
+            self.load_again_soon(id, workspace);
+        }
+        let report = match &before {
+            // What was not read says nothing about the files, and so nothing about the guards in them.
+            Some(before) if met_shortage => before.kept_in_shortage(),
+            before => LoadReport { at, ..self.publish(loaded, before.as_ref()).await? },
+        };
+        *workspace.report() = Some(report.clone());
+        reload_log::log_load(id, before.as_ref(), &report);
+        self.update_hook_gauges();
+        ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
+        Ok(report)
+    }
+
+    /// Reads a workspace from disk. Returns also whether a limit of the process or the machine kept something from being
+    /// read.
+    async fn read_workspace(
+        &self,
+        id: &WorkspaceId,
+        given: &WorkspaceSettings,
+        before: Option<&LoadReport>,
+    ) -> Result<(LoadedWorkspace, bool), DispatchError> {
+        let (id, given, settings) = (id.clone(), given.clone(), self.0.settings.clone());
+        let previous = before.map(|report| (report.kind, report.dialects.clone()));
         let client = self.0.models.clone();
         let orchestrator = self.clone();
         let LoadOptions { search, agents, last_good } = self.0.load_options;
@@ -232,22 +257,32 @@ impl Orchestrator {
             let last_good = last_good.records(open.as_ref(), &settings, &environment);
             let context = config::LoadContext {
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
-                previous: former,
+                previous,
                 registered: &|directory| orchestrator.registered_around(directory),
                 search,
                 last_good: last_good.as_ref(),
                 connections: connections.as_ref(),
                 ..config::LoadContext::new(&environment)
             };
-            config::load_in_context(&given, Some(&name), &settings, &context)
+            config::load_in_context(&given, Some(&id), &settings, &context)
         };
-        let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
-        let report = LoadReport { at, ..self.publish(loaded, before.as_ref()).await? };
-        *workspace.report() = Some(report.clone());
-        reload_log::log_load(id, before.as_ref(), &report);
-        self.update_hook_gauges();
-        ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
-        Ok(report)
+        let read = tokio::task::spawn_blocking(|| config::noting_shortage(load));
+        read.await.map_err(|_| DispatchError::ShuttingDown)
+    }
+
+    /// Loads a workspace again in a moment, after a load that could not read every file.
+    fn load_again_soon(&self, id: &WorkspaceId, workspace: &Arc<WorkspaceEntry>) {
+        if workspace.is_load_planned.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (shared, id, workspace) = (Arc::downgrade(&self.0), id.clone(), Arc::clone(workspace));
+        tokio::spawn(async move {
+            sleep(SHORTAGE_RETRY).await;
+            workspace.is_load_planned.store(false, Ordering::Relaxed);
+            let Some(shared) = shared.upgrade() else { return };
+            // Fails only if hookyard is shutting down.
+            drop(Self(shared).load_again(&id, &workspace).await);
+        });
     }
 
     /// Makes a new snapshot of what was loaded and has all later events use it. `before` is the report of the load
@@ -312,68 +347,6 @@ impl Orchestrator {
         }
         Ok(report)
     }
-
-    /// Has broken files keep their last good rules, or their events blocked, as the settings say. `old` are the hooks in
-    /// force. Returns these files.
-    fn settle_broken_files(
-        &self,
-        loaded: &mut LoadedWorkspace,
-        old: &[Arc<RegisteredHook>],
-        before: Option<&LoadReport>,
-    ) -> Vec<KeptFile> {
-        let LoadedWorkspace { workspace, hooks, versions, last_good, diagnostics, .. } = loaded;
-        let files = old.iter().filter_map(|registered| registered.hook.source.file.as_deref());
-        let environment = |name: &str| std::env::var(name).ok();
-        for missing in config::missing_directories(&self.0.settings, &environment, &files) {
-            if !diagnostics.contains(&missing) {
-                diagnostics.push(missing);
-            }
-        }
-        // What was read as it was is not taken from memory: the trust in it was checked just now.
-        let others = diagnostics.iter().filter(|diagnostic| !last_good.contains_key(&diagnostic.file));
-        let others: Vec<Diagnostic> = others.cloned().collect();
-        let mut placeholders = config::take_placeholders(hooks);
-        let without_hooks = sound_without_hooks(&placeholders, old, before);
-        placeholders
-            .retain(|hook| hook.source.file.as_deref().is_none_or(|file| !without_hooks.contains(file)));
-        let in_memory = keep_rules_of_broken_files(old, hooks, &workspace.root, &others);
-        config::add_placeholders(hooks, placeholders);
-        carry_versions(versions, in_memory.iter().chain(&without_hooks), before);
-        versions.extend(last_good.clone());
-        let policy = self.0.settings.broken;
-        let kept = kept_files(policy, in_memory, last_good, versions, hooks);
-        // What is in force from memory needs no record, and it is trusted as it is.
-        let is_kept = |file: &Path| kept.iter().any(|kept| kept.file == file) || without_hooks.contains(file);
-        let is_untrusted = |file: &Path| {
-            let mut own = hooks.iter().filter(|hook| hook.source.file.as_deref() == Some(file));
-            own.any(|hook| hook.trust.approval().is_none())
-        };
-        diagnostics.retain(|diagnostic| {
-            let is_error = diagnostic.skipped && is_kept(&diagnostic.file);
-            let is_settled = match diagnostic.code {
-                Diagnostic::LAST_GOOD => true,
-                Diagnostic::TRUST => !is_untrusted(&diagnostic.file),
-                _ => false,
-            };
-            !(is_error && is_settled)
-        });
-        let remarks = kept_remarks(&kept, diagnostics);
-        diagnostics.extend(remarks);
-        config::apply_policy(policy, hooks, kept.iter().map(|kept| kept.file.as_path()));
-        kept
-    }
-}
-
-/// The files of placeholders that had no hooks when they were sound: nothing of theirs is lost.
-fn sound_without_hooks(
-    placeholders: &[Hook],
-    old: &[Arc<RegisteredHook>],
-    before: Option<&LoadReport>,
-) -> BTreeSet<PathBuf> {
-    let files = placeholders.iter().filter_map(|hook| hook.source.file.as_deref());
-    let had_hooks = |file: &Path| old.iter().any(|known| known.hook.source.file.as_deref() == Some(file));
-    let was_sound = |file: &Path| before.is_some_and(|before| before.versions.contains_key(file));
-    files.filter(|file| was_sound(file) && !had_hooks(file)).map(Path::to_path_buf).collect()
 }
 
 /// Whether a directory is below another one.

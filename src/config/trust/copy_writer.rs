@@ -10,7 +10,8 @@ use std::{
 use super::{
     super::{
         digests::{LARGEST_FILE, sha256},
-        files::{self, StateDirectory, SymlinkPolicy},
+        files::{self, SymlinkPolicy},
+        state_directory::StateDirectory,
         workspace_files::WorkspaceFiles,
     },
     record::{TreeFile, TrustRecord},

@@ -19,10 +19,8 @@ use super::{
         Settings,
         account::home_directory,
         digests::{FileVersion, digest_of},
-        files::{
-            ReplacedDirectory, StateDirectory, StateFileError, StateFileFault, SymlinkPolicy, is_inside,
-            open_regular, replaced_directory,
-        },
+        files::{ReplacedDirectory, SymlinkPolicy, is_inside, open_regular, replaced_directory},
+        state_directory::{StateDirectory, StateFileError, StateFileFault},
         workspace_options::TrustPolicy,
     },
     record::{TreeFile, TrustRecord, tree_digest},

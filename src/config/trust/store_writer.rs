@@ -1,7 +1,7 @@
 //! Writes the file with the records of trust. A file that cannot be used is never overwritten.
 
 use super::{
-    super::files::StateDirectory,
+    super::state_directory::StateDirectory,
     record::TrustRecord,
     store::{FILE, StoreFile, TrustError, TrustStore},
 };

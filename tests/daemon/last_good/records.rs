@@ -130,3 +130,26 @@ fn a_record_that_cannot_be_written_is_an_error() {
     wait_until("the new rule is in force", || word(&daemon, "Bash") == "never");
     daemon.finish();
 }
+
+#[test]
+fn a_file_is_what_it_is_since_an_earlier_daemon_saw_it_so() {
+    const SINCE: u64 = 1_700_000_000;
+    let daemon = shop().file(GUARD, &guard("guard", "no")).serve();
+    let daemon = killed(daemon, |here| {
+        let mut known: Value = serde_json::from_slice(&fs::read(record(here)).unwrap()).unwrap();
+        known["files"][0]["since"] = json!(SINCE);
+        fs::write(record(here), known.to_string()).unwrap();
+    })
+    .serve();
+    fs::write(daemon.path().join(GUARD), BROKEN).unwrap();
+    let since = || daemon.get("/v1/status")["broken"][0]["last_good"][0]["since"].as_u64();
+    wait_until("it is broken", || since().is_some());
+    assert_eq!(since(), Some(SINCE));
+    // Another content is another rule, and no older than that.
+    fs::write(daemon.path().join(GUARD), guard("guard", "never")).unwrap();
+    wait_until("it is mended", || word(&daemon, "Bash") == "never");
+    fs::write(daemon.path().join(GUARD), BROKEN).unwrap();
+    wait_until("it is broken again", || since().is_some());
+    assert!(since() > Some(SINCE), "{:?}", since());
+    daemon.finish();
+}

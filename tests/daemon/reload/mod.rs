@@ -5,6 +5,7 @@ mod many_changes;
 mod mistakes;
 mod moves;
 mod nested;
+mod shortage;
 
 use std::{
     fs,

@@ -154,6 +154,9 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         facts.push(("audit", audit_fact(audit)));
     }
     facts.push(("run state", data_fact(status.data.as_ref())));
+    if let Some(data) = &status.data {
+        facts.push(("outbox", outbox_fact(data)));
+    }
     facts
 }
 
@@ -178,6 +181,18 @@ fn data_fact(data: Option<&DataStatus>) -> String {
         format!("; cannot be written: {error}; a restart would forget {runs}, {halted} of them halted")
     });
     format!("in {}; {restored} restored{}", data.directory, failing.unwrap_or_default())
+}
+
+/// What is not delivered yet, or not any more.
+fn outbox_fact(data: &DataStatus) -> String {
+    let undelivered = plural(data.undelivered, "event");
+    let oldest = data.oldest_undelivered_ms.map(Duration::from_millis);
+    let oldest = oldest.map(|age| format!(", the oldest {} ago", coarse_duration(age))).unwrap_or_default();
+    let dead = match data.dead_letters {
+        0 => String::new(),
+        dead => format!("; {}: see `hookyard outbox list`", plural(dead, "dead letter")),
+    };
+    format!("{undelivered} to deliver{oldest}{dead}")
 }
 
 fn audit_fact(audit: &AuditStatus) -> String {

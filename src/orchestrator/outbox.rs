@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::handle::Orchestrator;
 use crate::{
     model::{Event, EventId, EventKind, RunId, SessionId, Timestamp, WorkspaceId},
-    run::{OutboxEntry, OutboxPhase},
+    run::{OutboxCounts, OutboxEntry, OutboxPhase},
 };
 
 /// An event in the outbox, without its payload.
@@ -96,6 +96,11 @@ impl Orchestrator {
         let (found, left_out) = outbox.list(most, wanted);
         let now = Instant::now();
         Some((found.iter().map(|(id, entry)| OutboxEvent::of(*id, entry, now)).collect(), left_out))
+    }
+
+    /// How much there is in the outbox; nothing without a store.
+    pub(crate) fn outbox_counts(&self) -> OutboxCounts {
+        self.0.context.outbox.load_full().map(|outbox| outbox.counts()).unwrap_or_default()
     }
 
     /// Has events of the outbox tried again. Returns the ids of those that were found, and nothing without a store.

@@ -34,6 +34,9 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
     // Five tries would take more than a minute; a person is quicker.
     let letters = || daemon.get("/v1/outbox?state=dead")["events"].as_array().unwrap().len();
     assert_eq!(letters(), 0);
+    let data = daemon.get("/v1/status")["data"].clone();
+    assert_eq!((&data["undelivered"], &data["dead_letters"]), (&json!(2), &json!(0)), "{data}");
+    assert!(data["oldest_undelivered_ms"].is_u64(), "{data}");
     let ids: Vec<u64> = outbox(&daemon).iter().map(|event| event["id"].as_u64().unwrap()).collect();
     let dropped = change(&daemon, "drop", &json!({ "ids": [ids[0], 1_000_000] }));
     assert_eq!(dropped, json!([ids[0]]));
@@ -178,6 +181,7 @@ fn events_of_a_workspace_that_is_removed_are_dead_letters() {
     daemon.wait();
     let daemon = daemon.again().serve();
     assert_eq!(outbox(&daemon).iter().filter(|event| event["state"] == "dead").count(), 2);
+    assert_eq!(daemon.get("/v1/status")["data"]["dead_letters"], 2);
     write(&here.join("open"), "");
     assert_eq!(change(&daemon, "retry", &json!({ "dead": true })), json!([1, 2]));
     is_empty(&daemon);

@@ -1,7 +1,10 @@
 //! The parts of the status about the agents that reach the daemon, and about what it writes: the state of runs, the last
 //! good rules, and the audit.
 
-use std::{sync::atomic::Ordering, time::UNIX_EPOCH};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,6 +16,7 @@ use crate::{
         audit::Audit,
         schema::{Component, boolean, object, optional_string, string, unsigned, unsigned_as},
     },
+    run::OutboxCounts,
     store::StoreStatus,
 };
 
@@ -80,9 +84,20 @@ pub struct DataStatus {
     pub unsaved_halts: usize,
     /// Why the last write failed, if it did.
     pub error: Option<String>,
+    /// How many events wait in the outbox for their delivery, or are being delivered.
+    #[serde(default)]
+    pub undelivered: usize,
+    /// The age of the oldest of them, in milliseconds.
+    #[serde(default)]
+    pub oldest_undelivered_ms: Option<u64>,
+    /// How many events of the outbox are not tried any more.
+    #[serde(default)]
+    pub dead_letters: usize,
 }
 
 pub(super) static DATA_STATUS: Component = Component::built("DataStatus", || {
+    let mut oldest = unsigned_as("int64", "The age of the oldest of them, in milliseconds.");
+    oldest["type"] = json!(["integer", "null"]);
     object(
         "The store of the state of runs.",
         [
@@ -97,8 +112,14 @@ pub(super) static DATA_STATUS: Component = Component::built("DataStatus", || {
             ("unsaved", unsigned("The number of runs whose latest state is not on disk yet.")),
             ("unsaved_halts", unsigned("The number of halted runs among them.")),
             ("error", optional_string("Why the last write failed, if it did.")),
+            (
+                "undelivered",
+                unsigned("How many events wait in the outbox for their delivery, or are being delivered."),
+            ),
+            ("oldest_undelivered_ms", oldest),
+            ("dead_letters", unsigned("How many events of the outbox are not tried any more.")),
         ],
-        &["error"],
+        &["error", "oldest_undelivered_ms"],
     )
 });
 
@@ -108,11 +129,22 @@ pub(super) fn nullable_data_status() -> Value {
     json!({ "oneOf": [data, { "type": "null" }] })
 }
 
-impl From<StoreStatus> for DataStatus {
-    fn from(status: StoreStatus) -> Self {
-        let StoreStatus { directory, restored, former_gone, unsaved, unsaved_halts, error } = status;
-        let directory = directory.display().to_string();
-        Self { directory, restored, former_gone, unsaved, unsaved_halts, error }
+impl DataStatus {
+    pub(super) fn of(store: StoreStatus, outbox: OutboxCounts) -> Self {
+        let StoreStatus { directory, restored, former_gone, unsaved, unsaved_halts, error } = store;
+        let OutboxCounts { under_way, waiting, dead, oldest } = outbox;
+        let in_milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            directory: directory.display().to_string(),
+            restored,
+            former_gone,
+            unsaved,
+            unsaved_halts,
+            error,
+            undelivered: under_way + waiting,
+            oldest_undelivered_ms: oldest.map(in_milliseconds),
+            dead_letters: dead,
+        }
     }
 }
 

@@ -336,7 +336,9 @@ impl DaemonStatus {
             agents: state.activity.last_events().into_iter().map(AgentStatus::from).collect(),
             watch: state.watch.as_str().to_owned(),
             audit: state.observers.audit.as_deref().map(AuditStatus::of),
-            data: orchestrator.store_status().map(DataStatus::from),
+            data: orchestrator
+                .store_status()
+                .map(|store| DataStatus::of(store, orchestrator.outbox_counts())),
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),

@@ -213,7 +213,7 @@ pub(crate) enum OutboxRefusal {
 }
 
 /// How much there is in an outbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutboxCounts {
     pub(crate) under_way: usize,
     pub(crate) waiting: usize,

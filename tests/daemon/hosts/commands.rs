@@ -53,8 +53,9 @@ fn status_says_where_it_listens_what_it_serves_and_what_is_broken() {
     assert_eq!(lines[3], "works on    0 events in flight; 0 runs known, 0 active");
     let state = daemon.path().join("home/.local/state/hookyard");
     assert_eq!(lines[4], format!("run state   in {}; 0 runs restored", state.display()));
-    assert_eq!(lines[5], "broken bar: 1 error");
-    assert!(lines[6].contains("bad.yaml:1:1: "), "{}", lines[6]);
+    assert_eq!(lines[5], "outbox      0 events to deliver");
+    assert_eq!(lines[6], "broken bar: 1 error");
+    assert!(lines[7].contains("bad.yaml:1:1: "), "{}", lines[7]);
 }
 
 #[test]

@@ -57,12 +57,12 @@ class Session:
         self.processes.append(process)
         return process
 
-    def model(self, turns):
-        """Starts the model with these turns. Returns its port."""
+    def model(self, turns, thinks=0):
+        """Starts the model with these turns, which thinks for so many seconds before each. Returns its port."""
         (self.place / "turns.json").write_text(json.dumps(turns))
         script = Path(__file__).with_name("model.py")
         process = self.start(sys.executable, str(script), str(self.place / "turns.json"), str(self.place / "requests"),
-                             stdout=subprocess.PIPE, text=True)
+                             str(thinks), stdout=subprocess.PIPE, text=True)
         return process.stdout.readline().strip()
 
     def relay(self, dialect, *more):

@@ -4,21 +4,25 @@ hookyard in mode `prespawn`.
 
     tests/agents/latency.py [claude [hookyard]]
 
-The model asks for one small file again and again; a call is from one request of the agent to the next. The sessions alternate,
-and the median of all calls is printed. Use a release build on a quiet machine.
+The model asks for one small file again and again, and thinks for a while before it does; a call is from one answer of the model to
+the next request of the agent. The sessions alternate, and the median of all calls is printed. Use a release build on a quiet machine.
 """
 
 import json
 import statistics
+import sys
 
 from compare import Session, arguments
 
 AGENT, HOOKYARD, _ = arguments("tests/agents/latency.py [claude [hookyard]]", "claude")
 CALLS = 40
 ROUNDS = 3
+# Seconds; a model takes longer, and a program that `prespawn` starts anew is there by then.
+THINKS = 0.25
 GUARD = """
 let text = '';
 process.stdin.on('data', (part) => { text += part; }).on('end', () => {
+    require('fs').appendFileSync(__dirname + '/guarded', '.');
     const { tool_input } = JSON.parse(text);
     if (/secret/.test(tool_input.file_path)) {
         console.error('secrets stay unread');
@@ -46,14 +50,18 @@ def session(variant):
             hooks["PreToolUse"][0]["hooks"][0]["command"] = relay
         settings.write_text(json.dumps({} if variant == "no hook" else {"hooks": hooks}))
         call = {"type": "tool_use", "name": "Read", "input": {"file_path": str(place.project / "small")}}
-        port = place.model([[{**call, "id": f"call_{number}"}] for number in range(CALLS)])
+        port = place.model([[{**call, "id": f"call_{number}"}] for number in range(CALLS)], THINKS)
         place.run([AGENT, "--dangerously-skip-permissions", "--model", "mock", "-p", "go"], {
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "mock", "IS_SANDBOX": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"})
         at = [request["at"] for request in place.requests()]
-        assert len(at) == CALLS + 1, f"{variant}: {len(at)} requests"
+        guarded = place.place / "guarded"
+        runs = len(guarded.read_text()) if guarded.exists() else 0
+        wanted = 0 if variant == "no hook" else CALLS
+        if len(at) != CALLS + 1 or runs != wanted:
+            sys.exit(f"{variant}: {len(at)} requests and {runs} runs of the guard, in place of {CALLS + 1} and {wanted}")
         # The first calls load what the others use.
-        return [1000 * (later - earlier) for earlier, later in zip(at[3:], at[4:])]
+        return [1000 * (later - earlier - THINKS) for earlier, later in zip(at[3:], at[4:])]
 
 
 VARIANTS = {"no hook": [], "claude": [], "hookyard": [], "prespawn": []}

@@ -1,6 +1,8 @@
 """A model API for agents under test: each request with tools gets the next scripted turn, a list of content blocks.
 
-It writes each of these requests to a file, with its path as `path` and the time at which it came as `at`, in seconds. It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content.
+It writes each of these requests to a file, with its path as `path` and the time at which it came as `at`, in seconds. It answers in
+the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content. It thinks for as
+many seconds as a third argument says.
 """
 
 import json
@@ -11,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 with open(sys.argv[1]) as script:
     TURNS = json.load(script)
 LOG = open(sys.argv[2], "a")
+THINKS = float(sys.argv[3]) if len(sys.argv) > 3 else 0
 DONE = [{"type": "text", "text": "done"}]
 
 
@@ -129,6 +132,7 @@ class Model(BaseHTTPRequestHandler):
             LOG.flush()
             blocks = TURNS[Model.turn] if Model.turn < len(TURNS) else DONE
             Model.turn += 1
+            time.sleep(max(0, arrived + THINKS - time.monotonic()))
         body = stream(path, Model.turn, request.get("model"), blocks)
         return self.reply(body.encode(), "text/event-stream")
 

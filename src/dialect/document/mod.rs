@@ -4,6 +4,7 @@ mod error;
 mod json;
 mod node;
 mod parse;
+mod places;
 mod read;
 mod span;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     json,
     node::{MappingEntry, Node, NodeValue, TextReplacement},
     parse::parse,
-    span::{Span, TextLocation, character_span, location_of, point_at},
+    span::{Span, TextLocation, location_of, point_at},
 };
 use crate::model::{Diagnostic, Severity};
 
@@ -21,7 +21,7 @@ const LONGEST_ECHO: usize = 64;
 
 /// A document and what is wrong with it so far.
 pub(crate) struct Document<'t> {
-    text: &'t str,
+    pub(super) text: &'t str,
     file: &'t Path,
     root: Node,
     syntax: Syntax,
@@ -201,7 +201,7 @@ impl<'d> Mapping<'d> {
 /// A value in a document, with the key or list it belongs to.
 #[derive(Clone)]
 pub(crate) struct Value<'d> {
-    document: &'d Document<'d>,
+    pub(super) document: &'d Document<'d>,
     name: &'d str,
     role: Role,
     node: &'d Node,
@@ -230,11 +230,6 @@ impl<'d> Value<'d> {
     /// Where its key is.
     pub(crate) fn key_span(&self) -> Span {
         self.key_span
-    }
-
-    /// Where a character of its text is, from 1.
-    pub(crate) fn character_span(&self, column: usize) -> Span {
-        character_span(self.document.text, self.node.span, column)
     }
 
     /// Its key, or that of the list it is in.

@@ -89,20 +89,52 @@ pub(super) fn point_at(diagnostic: &mut Diagnostic, text: &str, span: Span) {
     diagnostic.length = location.length;
 }
 
-/// The span of a character, from 1, of the string at a span. Where quotes hide escapes before it, or the
-/// string begins on another line, it is the span of the string.
+/// The span of a character, from 1, of the string at a span. Where quotes hide escapes before it, or lines
+/// are folded, it is the span of the string.
 pub(super) fn character_span(text: &str, span: Span, column: usize) -> Span {
     let written = &text[span.start..span.end];
-    let is_indirect = written.starts_with(['|', '>', '&', '*']);
-    let quote = usize::from(written.starts_with(['"', '\'']));
-    let body = &written[quote..];
-    let before: usize = body.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
-    if is_indirect || body[..before].contains(['\\', '\'', '\n']) {
-        return span;
-    }
-    let start = span.start + quote + before;
+    let before = match written.as_bytes().first() {
+        Some(b'|') => in_literal(written, column),
+        Some(b'>' | b'&' | b'*') => None,
+        Some(b'"') => on_line(written, 1, column, &['\\', '\n']),
+        Some(b'\'') => on_line(written, 1, column, &['\'', '\n']),
+        _ => on_line(written, 0, column, &['\n']),
+    };
+    let Some(before) = before else { return span };
+    let start = span.start + before;
     let length = text[start..].chars().next().map_or(0, char::len_utf8);
     Span { start, end: start + length }
+}
+
+/// How many bytes are before a character of a text that is written on one line, behind its quote. Nothing if characters
+/// before it are written in another way.
+fn on_line(written: &str, quote: usize, column: usize, others: &[char]) -> Option<usize> {
+    let body = &written[quote..];
+    let before: usize = body.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
+    (!body[..before].contains(others)).then_some(quote + before)
+}
+
+/// The same for a text that is written as a literal block, whose lines are indented.
+fn in_literal(written: &str, column: usize) -> Option<usize> {
+    let (header, rest) = written.split_once('\n')?;
+    if !matches!(header.trim_end(), "|" | "|-" | "|+") {
+        return None;
+    }
+    let first = rest.lines().find(|line| !line.trim().is_empty())?;
+    let indent = first.len() - first.trim_start_matches(' ').len();
+    let mut left = column.saturating_sub(1);
+    let mut start = header.len() + 1;
+    for line in rest.split('\n') {
+        let own = line.get(indent..).unwrap_or_default();
+        let count = own.chars().count();
+        if left <= count {
+            let before: usize = own.chars().take(left).map(char::len_utf8).sum();
+            return Some(start + indent.min(line.len()) + before);
+        }
+        left -= count + 1;
+        start += line.len() + 1;
+    }
+    None
 }
 
 #[cfg(test)]
@@ -132,7 +164,10 @@ mod tests {
         assert_eq!(found("äbc", 2), "b");
         assert_eq!(found("\"xy\"", 2), "y");
         assert_eq!(found("\"x\\ny\"", 3), "\"x\\ny\"");
-        assert_eq!(found("|\n  text", 2), "|\n  text");
+        assert_eq!(found("|\n  text", 2), "e");
+        assert_eq!(found("|\n  ab\n    c\n", 6), "c");
+        assert_eq!(found(">\n  text", 2), ">\n  text");
+        assert_eq!(found("a 'b' c", 7), "c");
         assert_eq!(found("&a text", 2), "&a text");
     }
 }

@@ -142,6 +142,7 @@ mod platform;
 mod pool;
 pub mod registry;
 mod root_dir;
+mod rule;
 pub mod run;
 mod store;
 mod supervisor;

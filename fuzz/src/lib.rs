@@ -1,5 +1,6 @@
 //! The targets of the fuzzer: each takes any bytes to a reader of hookyard and panics if something does not hold.
 
+mod rule;
 mod store_record;
 
 use std::{
@@ -24,6 +25,7 @@ use hookyard::{
     run::next_decision_id,
 };
 
+pub use rule::rule;
 pub use store_record::store_record;
 
 /// A machine on which nothing is.

@@ -9,6 +9,7 @@ use super::{
     exit::{CliResult, Exit},
     flags::{EventFlags, JsonFlag, WorkspaceFlags},
     list::handler,
+    rule_trace::{self, RuleTrace},
     screen::Screen,
     table::Page,
     units::plural,
@@ -35,7 +36,8 @@ An event is a JSON object such as
 
 /// Show which hooks an event selects, and why
 ///
-/// Hooks run in stages, one stage after the other. Hooks of one stage run at the same time. This command runs nothing.
+/// Hooks run in stages, one stage after the other. Hooks of one stage run at the same time. Of rules it shows which
+/// expressions decide, and from which values, as if no other hook ran. This command runs nothing.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct ExplainCommand {
@@ -53,6 +55,9 @@ pub(super) struct ExplainCommand {
 struct ExplainReport<'a> {
     stages: Vec<Vec<&'a str>>,
     skipped: Vec<SkippedHook<'a>>,
+    /// What the expressions of rules are, and from which values.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    rules: &'a [RuleTrace],
 }
 
 #[derive(Serialize)]
@@ -82,18 +87,20 @@ impl ExplainCommand {
         let mut loaded = found.load_in_force();
         let diagnostics = std::mem::take(&mut loaded.diagnostics);
         let files = std::mem::take(&mut loaded.files);
-        let explanation = snapshot(loaded).explain(&event);
+        let snapshot = snapshot(loaded);
+        let explanation = snapshot.explain(&event);
+        let traces = rule_trace::of(&snapshot, &explanation.plan, &event);
         if self.output.json {
-            screen.print_json(&report(&explanation))?;
+            screen.print_json(&report(&explanation, &traces))?;
         } else {
-            screen.print(&view(&event, &explanation, screen))?;
+            screen.print(&view(&event, &explanation, &traces, screen))?;
         }
         found.note_problems(&diagnostics, &files, screen);
         Ok(Exit::Done)
     }
 }
 
-fn report(explanation: &Explanation) -> ExplainReport<'_> {
+fn report<'a>(explanation: &'a Explanation, rules: &'a [RuleTrace]) -> ExplainReport<'a> {
     let stages = explanation.plan.stages();
     ExplainReport {
         stages: stages.map(|stage| stage.iter().map(|step| step.hook.name.as_str()).collect()).collect(),
@@ -105,10 +112,11 @@ fn report(explanation: &Explanation) -> ExplainReport<'_> {
                 why: skipped.why.to_string(),
             })
             .collect(),
+        rules,
     }
 }
 
-fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
+fn view(event: &Event, explanation: &Explanation, traces: &[RuleTrace], screen: &Screen) -> String {
     let paint = screen.out.paint;
     let plan = &explanation.plan;
     let skipped = &explanation.skipped;
@@ -136,6 +144,10 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
             if let Some(reason) = step.hook.trust.refusal() {
                 let refused = format!("does not run: {}", escape::line(reason));
                 page.line(&format!("{:5}{:<width$}  {}", "", "", beside_names(&refused, width, screen)));
+            }
+            let trace = traces.iter().find(|trace| trace.hook == step.hook.name.as_str());
+            for line in trace.iter().flat_map(|trace| trace.lines(paint)) {
+                page.line(&format!("     {}", wrap::hanging(&line, screen.table_width(), 9)));
             }
         }
     }

@@ -11,6 +11,7 @@ use super::{
     exit::{BLOCK, CliError, CliResult, Exit},
     flags::{EventFlags, JsonFlag, TrustFlag, WorkspaceFlags},
     outcome_view,
+    rule_trace::{self, RuleTrace},
     screen::Screen,
     session::CommandSession,
     workspace::LocatedWorkspace,
@@ -30,6 +31,7 @@ const FOOTER: &str = "\
 Examples:
   hookyard fire --event event.json
   hookyard fire --event event.json --json | jq -r .verdict
+  hookyard fire --event event.json --trace
   sed -n 25p session.jsonl | hookyard fire --dialect openharness --event - --native
   hookyard fire --dialect claude --event pre-tool-use.json --native
 
@@ -58,6 +60,10 @@ pub(super) struct FireCommand {
     /// Answer as a hook of the dialect would: with its output, standard error and exit code
     #[arg(long, conflicts_with = "json")]
     native: bool,
+
+    /// Print on standard error which expressions of rules decide the event as it was sent, and from which values
+    #[arg(long, conflicts_with = "native")]
+    trace: bool,
 
     #[command(flatten)]
     output: JsonFlag,
@@ -109,8 +115,12 @@ impl FireCommand {
             Ok(fired) => fired,
             Err(exit) => return Ok(session.abort(exit, "before there was an outcome", screen).await),
         };
+        let traces = self.traces(&orchestrator, &workspace, &fired, screen);
         // The answer comes first: background hooks may still run.
         let result = self.print_result(&input, fired, &session.redactor, screen);
+        for line in &traces {
+            screen.note(line);
+        }
         match session.stop(screen).await {
             Ok(()) => result,
             Err(exit) => Ok(exit),
@@ -133,6 +143,28 @@ impl FireCommand {
                 FireResult::Invalid(error, block)
             }
         }
+    }
+
+    /// What there is to say of rules with `--trace`.
+    fn traces(
+        &self,
+        orchestrator: &Orchestrator,
+        workspace: &WorkspaceId,
+        fired: &FireResult,
+        screen: &Screen,
+    ) -> Vec<String> {
+        let FireResult::Answered(event, _) = fired else { return Vec::new() };
+        let snapshot = orchestrator.snapshot(Some(workspace)).filter(|_| self.trace);
+        let Some(snapshot) = snapshot else { return Vec::new() };
+        let traces = rule_trace::of(&snapshot, &snapshot.explain(event).plan, event);
+        let with_name = |trace: RuleTrace| {
+            let lines = trace.lines(screen.err.paint).into_iter().map(|line| format!("  {line}"));
+            std::iter::once(trace.hook.clone()).chain(lines).collect::<Vec<_>>()
+        };
+        if traces.is_empty() {
+            return vec!["no rule takes part".to_owned()];
+        }
+        traces.into_iter().flat_map(with_name).collect()
     }
 
     fn print_result(

@@ -42,6 +42,7 @@ mod relay;
 #[cfg(feature = "daemon")]
 mod reload;
 mod replay;
+mod rule_trace;
 #[cfg(feature = "daemon")]
 mod runs;
 mod schema;

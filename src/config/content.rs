@@ -48,7 +48,7 @@ impl RulesVersion {
     }
 }
 
-/// Gives each hook of a file its hash. Returns the scripts, so that they can be watched.
+/// Gives each hook of a file its hash. Returns the scripts and the files of rules, so that they can be watched.
 pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
     let mut scripts = BTreeMap::new();
     for hook in hooks.iter_mut().filter(|hook| hook.source.file.is_some()) {
@@ -66,7 +66,12 @@ pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
         }
         hook.source.content = Some(Arc::new(ContentHash::new(hexadecimal(&hasher.finalize()))));
     }
-    scripts.into_keys().filter(|script| script.starts_with(root)).collect()
+    let facts = hooks.iter().filter_map(|hook| match &hook.handler {
+        Handler::Rule(rule) => Some(rule.files.iter().map(|file| root.join(&*file.path))),
+        _ => None,
+    });
+    let facts: Vec<PathBuf> = facts.flatten().collect();
+    scripts.into_keys().chain(facts).filter(|file| file.starts_with(root)).collect()
 }
 
 /// A hash over hooks with a hash of their own, in their order.

@@ -1,11 +1,11 @@
-//! Native hooks: closures of the embedding program.
+//! What runs in this process: closures of the embedding program, and rules.
 
 use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use tokio::time::Instant;
 
 use crate::{
-    model::{Conclusion, Draft, Ended, Failure, NativeReply, Reply},
+    model::{Conclusion, Draft, Ended, Failure, NativeReply, Reply, RuleCall, RuleHandler},
     telemetry::Panicked,
 };
 
@@ -16,15 +16,24 @@ pub(crate) fn run_inline(
     draft: &Draft,
     timeout: Duration,
 ) -> Conclusion {
+    run_here(|| read(closure(draft)), timeout)
+}
+
+/// Evaluates rules on the calling thread, in the same way. They end by themselves, within their number of steps.
+pub(crate) fn run_rule(rule: &RuleHandler, call: RuleCall<'_>, timeout: Duration) -> Conclusion {
+    run_here(|| rule.program.judge(call), timeout)
+}
+
+fn run_here(judge: impl FnOnce() -> Result<Reply, Failure>, timeout: Duration) -> Conclusion {
     let started = Instant::now();
-    let caught = std::panic::catch_unwind(AssertUnwindSafe(|| closure(draft)));
+    let caught = std::panic::catch_unwind(AssertUnwindSafe(judge));
     let duration = started.elapsed();
     let result = match caught {
         Ok(_) if duration > timeout => Err(Failure::new(
             Ended::TimedOut,
             format!("the reply came after {duration:?}, later than {timeout:?}"),
         )),
-        Ok(reply) => read(reply),
+        Ok(result) => result,
         Err(panic) => Err(panicked(&*panic)),
     };
     Conclusion::ran(result, duration).started_at(started.into_std())

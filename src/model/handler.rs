@@ -6,7 +6,8 @@ use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
 use super::{
-    Address, AgentHandler, Draft, ModelAccess, PromptHandler, Reply, Sandbox, SecretReference, SecretText,
+    Address, AgentHandler, Draft, ModelAccess, PromptHandler, Reply, RuleHandler, Sandbox, SecretReference,
+    SecretText,
 };
 
 /// What a hook runs.
@@ -21,18 +22,21 @@ pub enum Handler {
     Prompt(PromptHandler),
     /// A task for an agent.
     Agent(AgentHandler),
+    /// Expressions that judge the event in process.
+    Rule(RuleHandler),
     /// A closure of the embedding program.
     Native(NativeHandler),
 }
 
 impl Handler {
-    /// Which of the five it is.
+    /// Which of the six it is.
     pub fn kind(&self) -> HandlerKind {
         match self {
             Self::Command(_) => HandlerKind::Command,
             Self::Http(_) => HandlerKind::Http,
             Self::Prompt(_) => HandlerKind::Prompt,
             Self::Agent(_) => HandlerKind::Agent,
+            Self::Rule(_) => HandlerKind::Rule,
             Self::Native(_) => HandlerKind::Native,
         }
     }
@@ -44,7 +48,7 @@ impl Handler {
             Self::Http(http) => return references_of(&http.headers),
             Self::Prompt(prompt) => &prompt.model,
             Self::Agent(task) => &task.agent.model,
-            Self::Native(_) => return Vec::new(),
+            Self::Rule(_) | Self::Native(_) => return Vec::new(),
         };
         match &model.access {
             ModelAccess::Api(api) => api.key.iter().flat_map(SecretText::references).cloned().collect(),
@@ -76,12 +80,12 @@ impl Handler {
     pub fn mode(&self) -> Option<&'static str> {
         match self {
             Self::Command(command) => Some(command.mode.as_str()),
-            Self::Http(_) | Self::Prompt(_) | Self::Agent(_) | Self::Native(_) => None,
+            Self::Http(_) | Self::Prompt(_) | Self::Agent(_) | Self::Rule(_) | Self::Native(_) => None,
         }
     }
 }
 
-/// The five kinds of handler.
+/// The kinds of handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum HandlerKind {
@@ -93,6 +97,8 @@ pub enum HandlerKind {
     Prompt,
     /// A task for an agent.
     Agent,
+    /// Expressions that judge the event in process.
+    Rule,
     /// A closure of the embedding program.
     Native,
 }
@@ -109,6 +115,7 @@ impl HandlerKind {
             Self::Http => "http",
             Self::Prompt => "prompt",
             Self::Agent => "agent",
+            Self::Rule => "rule",
             Self::Native => "native",
         }
     }
@@ -338,7 +345,7 @@ impl Handler {
     /// `spawn_failed`.
     pub fn missing_feature(&self) -> Option<&'static str> {
         let access = match self {
-            Self::Command(_) | Self::Native(_) => return None,
+            Self::Command(_) | Self::Rule(_) | Self::Native(_) => return None,
             Self::Http(_) => return (!cfg!(feature = "http")).then_some("http"),
             Self::Prompt(prompt) => &prompt.model.access,
             Self::Agent(handler) => &handler.agent.model.access,

@@ -22,6 +22,7 @@ mod outcome;
 mod patch;
 mod redaction;
 mod reply;
+mod rule;
 mod sandbox;
 mod secret;
 mod shown_text;
@@ -77,6 +78,10 @@ pub use patch::{
 };
 pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
+pub use rule::RuleHandler;
+pub(crate) use rule::{FactFile, KeyCounts, RuleCache, RuleCall, RuleProgram};
+#[cfg(feature = "cli")]
+pub(crate) use rule::{TracedExpression, TracedValue};
 pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 pub(crate) use secret::SecretReference;
 pub use secret::{Secret, SecretText};

@@ -208,8 +208,8 @@ pub enum FailureHandling {
     /// It is.
     #[default]
     ByPolicy,
-    /// The stricter of the hook's two policies applies: that it was ended by somebody else says nothing about its answer, as
-    /// if it had timed out.
+    /// The stricter of the hook's two policies applies: for a process that somebody else ended, which says nothing about its
+    /// answer, and for rules that take too many steps, which the sender of an event can bring about.
     ByStricterPolicy,
     /// It is ignored under every policy: the dialect defines it so.
     Ignore,

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     handler::{BackgroundSwitch, Invocation, native},
-    model::{Conclusion, Draft, Ended, Handler, Hook, NativeHandler, RunKey, TrustState, Verdict},
+    model::{Conclusion, Ended, Handler, NativeHandler, RuleCall, RunKey, TrustState, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
@@ -254,7 +254,7 @@ impl RunActor {
                     progress = Progress::Wait;
                     for step in steps {
                         let launched =
-                            self.launch(&state.myself, InvocationId { course: number, step }, &mut running);
+                            self.launch(state, InvocationId { course: number, step }, &mut running);
                         if let Some(conclusion) = launched {
                             progress = running.course.conclude(step, conclusion);
                         }
@@ -264,14 +264,14 @@ impl RunActor {
         }
     }
 
-    /// Runs one step: an inline closure in the actor, anything else in its pool.
+    /// Runs one step: inline closures and rules in the actor, anything else in its pool.
     fn launch(
         &self,
-        myself: &ActorRef<RunMessage>,
+        state: &mut RunActorState,
         invocation: InvocationId,
         running: &mut InFlightEvent,
     ) -> Option<Conclusion> {
-        let at_once = conclude_at_once(&running.course.step(invocation.step).hook, running.course.draft());
+        let at_once = conclude_at_once(state, invocation.step, running);
         if at_once.is_some() {
             return at_once;
         }
@@ -280,7 +280,7 @@ impl RunActor {
         if running.role == CourseRole::Background && running.detached.is_none() {
             return Some(Conclusion::not_run(Ended::Shed, TOO_MANY_DETACHED));
         }
-        let actor = myself.clone();
+        let actor = state.myself.clone();
         // A send fails only if the run's actor is gone, and with it every caller.
         let reply = ReplyPort::new(move |conclusion| {
             let conclusion = Box::new(conclusion);
@@ -347,8 +347,14 @@ impl RunActor {
     }
 }
 
-/// Concludes a hook that needs no pool: one that may not run, or an inline closure.
-fn conclude_at_once(hook: &Hook, draft: &Draft) -> Option<Conclusion> {
+/// Concludes a step that needs no pool: a hook that may not run, an inline closure, or rules.
+fn conclude_at_once(
+    state: &mut RunActorState,
+    step: usize,
+    running: &mut InFlightEvent,
+) -> Option<Conclusion> {
+    let hook = &running.course.step(step).hook;
+    let draft = running.course.draft();
     if let Some(reason) = hook.trust.refusal() {
         let is_broken = hook.trust.state() == Some(TrustState::Broken);
         let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };
@@ -357,6 +363,13 @@ fn conclude_at_once(hook: &Hook, draft: &Draft) -> Option<Conclusion> {
     match &hook.handler {
         Handler::Native(NativeHandler::Inline(closure)) => {
             Some(native::run_inline(&**closure, draft, hook.timeout))
+        }
+        Handler::Rule(rule) => {
+            let workspace = hook.workspace(running.course.workspace());
+            let cache = &mut running.rule_cache;
+            Some(state.run_state.with_counts(&hook.name, |counts| {
+                native::run_rule(rule, RuleCall { draft, workspace, cache, counts }, hook.timeout)
+            }))
         }
         _ => None,
     }

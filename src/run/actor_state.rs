@@ -21,7 +21,7 @@ use super::{
     status::{ActiveEvent, RunActivity},
 };
 use crate::{
-    model::{Delivery, Event, Outcome, Verdict},
+    model::{Delivery, Event, Outcome, RuleCache, Verdict},
     telemetry::SnapshotMeters,
 };
 
@@ -61,6 +61,8 @@ pub(super) struct InFlightEvent {
     pub(super) accepted: Instant,
     /// What the outbox waits for, if the event is in it.
     pub(super) ticket: Option<CourseTicket>,
+    /// What rules have read of the event.
+    pub(super) rule_cache: RuleCache,
 }
 
 /// Whether the outcome of a course is the answer to its event.
@@ -87,6 +89,7 @@ impl InFlightEvent {
             cancel,
             accepted,
             ticket: None,
+            rule_cache: RuleCache::default(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! What a run keeps from one event to the next, also while it has no actor.
 
+use std::collections::BTreeMap;
+
 use super::idempotency::OutcomeCache;
 use crate::{
-    model::{Event, Frequency, Hook, HookName, Note, NoteKind, Outcome, Verdict},
+    model::{Event, Frequency, Hook, HookName, KeyCounts, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
     store::{StoredRun, TakenTurn},
 };
@@ -14,6 +16,8 @@ pub(crate) struct RunState {
     /// The hooks that run once per run and have run, in order.
     had_turn: Vec<TakenTurn>,
     stops_blocked: u8,
+    /// What the rules of hooks have counted.
+    counts: BTreeMap<HookName, KeyCounts>,
     /// Whether what the store keeps of it has changed since the last call of [`RunState::take_change`].
     is_changed: bool,
 }
@@ -40,6 +44,24 @@ impl RunState {
             self.had_turn.insert(at, turn);
             self.is_changed = true;
         }
+    }
+
+    /// Has a hook judge with what it has counted.
+    pub(super) fn with_counts<T>(&mut self, hook: &HookName, judge: impl FnOnce(&mut KeyCounts) -> T) -> T {
+        let Some(counts) = self.counts.get_mut(hook) else {
+            let mut counts = KeyCounts::default();
+            let judged = judge(&mut counts);
+            // Most rules count nothing.
+            if !counts.is_empty() {
+                self.counts.insert(hook.clone(), counts);
+                self.is_changed = true;
+            }
+            return judged;
+        };
+        let before = counts.clone();
+        let judged = judge(counts);
+        self.is_changed |= *counts != before;
+        judged
     }
 
     /// The agent has worked since hooks kept it from stopping.
@@ -79,7 +101,8 @@ impl RunState {
 
     /// What the store keeps of it, without the halt.
     pub(super) fn to_stored(&self) -> StoredRun {
-        StoredRun { halt: None, had_turn: self.had_turn.clone(), stops_blocked: self.stops_blocked }
+        let (had_turn, counts) = (self.had_turn.clone(), self.counts.clone());
+        StoredRun { halt: None, had_turn, stops_blocked: self.stops_blocked, counts }
     }
 
     /// The state of a run that the store had.
@@ -95,6 +118,10 @@ impl RunState {
     pub(super) fn adopt(&mut self, stored: StoredRun) {
         stored.had_turn.into_iter().for_each(|turn| self.note_turn(turn));
         self.stops_blocked = self.stops_blocked.max(stored.stops_blocked);
+        for (hook, counts) in stored.counts {
+            let own = self.counts.entry(hook).or_default();
+            counts.iter().for_each(|(key, count)| own.raise(key, count));
+        }
     }
 
     /// Forgets all but the latest outcomes and shrinks to fit.
@@ -104,7 +131,10 @@ impl RunState {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.had_turn.is_empty() && self.stops_blocked == 0
+        self.answers.is_empty()
+            && self.had_turn.is_empty()
+            && self.stops_blocked == 0
+            && self.counts.is_empty()
     }
 }
 

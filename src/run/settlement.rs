@@ -134,10 +134,8 @@ impl Course {
             _ if !self.event.is_interceptor() => None,
             _ if hook.execution.required => Some(("required", FailurePolicy::Deny)),
             _ if failure.handling == FailureHandling::Ignore => Some(("on_error", FailurePolicy::Ignore)),
-            _ if failure.handling == FailureHandling::ByStricterPolicy
-                && hook.on_timeout.verdict() > hook.on_error.verdict() =>
-            {
-                Some(("on_timeout", hook.on_timeout))
+            _ if failure.handling == FailureHandling::ByStricterPolicy => {
+                Some(stricter_policy(hook, failure.ended))
             }
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),
@@ -227,6 +225,17 @@ impl Course {
         if later.iter().any(|step| step.hook.dialect.name() == hook.dialect.name()) {
             Arc::make_mut(&mut self.draft).set(target, value);
         }
+    }
+}
+
+/// The stricter of a hook's policies. Where both are as strict, the one for how it ended.
+fn stricter_policy(hook: &Hook, ended: Ended) -> (&'static str, FailurePolicy) {
+    let on_timeout = hook.on_timeout.verdict();
+    let on_error = hook.on_error.verdict();
+    if on_timeout > on_error || on_timeout == on_error && ended == Ended::TimedOut {
+        ("on_timeout", hook.on_timeout)
+    } else {
+        ("on_error", hook.on_error)
     }
 }
 

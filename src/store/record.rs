@@ -1,16 +1,20 @@
 //! What is kept of one run and of the deliveries of one event, and the format in which it is written.
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::HookName;
+use crate::model::{HookName, KeyCounts};
 
 /// The version of the format.
 const VERSION: u32 = 1;
+
+/// The version of a [`StoredRun`] in which rules have counted.
+const VERSION_WITH_COUNTS: u32 = 2;
 
 /// The version of a [`DeliveryProgress`] that names required hooks.
 const VERSION_WITH_REQUIRED: u32 = 2;
@@ -24,6 +28,8 @@ pub(crate) struct StoredRun {
     pub(crate) had_turn: Vec<TakenTurn>,
     /// How often in a row hooks kept its agent from stopping.
     pub(crate) stops_blocked: u8,
+    /// What the rules of hooks have counted.
+    pub(crate) counts: BTreeMap<HookName, KeyCounts>,
 }
 
 /// A hook that has run, and that runs once per run.
@@ -63,6 +69,8 @@ struct Written {
     once: Vec<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     stops: u8,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    counts: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -97,7 +105,7 @@ fn is_zero(number: &u8) -> bool {
 impl StoredRun {
     /// Whether there is nothing to keep.
     pub(crate) fn is_empty(&self) -> bool {
-        self.halt.is_none() && self.had_turn.is_empty() && self.stops_blocked == 0
+        self.halt.is_none() && self.had_turn.is_empty() && self.stops_blocked == 0 && self.counts.is_empty()
     }
 
     /// The record as it is written.
@@ -107,7 +115,11 @@ impl StoredRun {
             by: halt.by.as_ref().map(ToString::to_string),
         });
         let once = self.had_turn.iter().map(TakenTurn::encode).collect();
-        let written = Written { v: VERSION, halt, once, stops: self.stops_blocked };
+        let keys = |counts: &KeyCounts| counts.iter().map(|(key, count)| (key.to_owned(), count)).collect();
+        let counts: BTreeMap<_, _> =
+            self.counts.iter().map(|(hook, counts)| (hook.to_string(), keys(counts))).collect();
+        let v = if counts.is_empty() { VERSION } else { VERSION_WITH_COUNTS };
+        let written = Written { v, halt, once, stops: self.stops_blocked, counts };
         serde_json::to_string(&written).expect("texts and numbers")
     }
 
@@ -115,7 +127,9 @@ impl StoredRun {
     pub(crate) fn decode(text: &str) -> Result<Self, RecordError> {
         // Read as a whole first: a start reads a million of them.
         let written: Written = match serde_json::from_str(text) {
-            Ok(Written { v, .. }) if v != VERSION => return Err(RecordError::Version(v)),
+            Ok(Written { v, .. }) if v != VERSION && v != VERSION_WITH_COUNTS => {
+                return Err(RecordError::Version(v));
+            }
             Ok(written) => written,
             Err(_) => return Err(check_version(text, VERSION).err().unwrap_or(RecordError::Damaged)),
         };
@@ -125,7 +139,14 @@ impl StoredRun {
             None => None,
         };
         let had_turn = written.once.iter().map(|text| TakenTurn::decode(text)).collect::<Result<_, _>>()?;
-        Ok(Self { halt, had_turn, stops_blocked: written.stops })
+        let mut counts: BTreeMap<HookName, KeyCounts> = BTreeMap::new();
+        for (hook, keys) in written.counts {
+            let counts = counts.entry(name(hook)?).or_default();
+            for (key, count) in &keys {
+                counts.raise(key, *count);
+            }
+        }
+        Ok(Self { halt, had_turn, stops_blocked: written.stops, counts })
     }
 }
 
@@ -302,12 +323,20 @@ mod tests {
                 },
             ],
             stops_blocked: 3,
+            counts: BTreeMap::new(),
         }
+    }
+
+    fn counted() -> StoredRun {
+        let mut counts = KeyCounts::default();
+        counts.raise("push", 3);
+        counts.raise("", 1);
+        StoredRun { counts: [(HookName::new("guard").unwrap(), counts)].into(), ..StoredRun::default() }
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for run in [StoredRun::default(), halted(), StoredRun { halt: None, ..halted() }] {
+        for run in [StoredRun::default(), halted(), StoredRun { halt: None, ..halted() }, counted()] {
             assert_eq!(StoredRun::decode(&run.encode()), Ok(run));
         }
     }
@@ -318,6 +347,7 @@ mod tests {
         let run = StoredRun::decode(text).unwrap();
         assert_eq!(run.encode(), text);
         assert_eq!(StoredRun::default().encode(), r#"{"v":1}"#);
+        assert_eq!(counted().encode(), r#"{"v":2,"counts":{"guard":{"":1,"push":3}}}"#);
     }
 
     #[test]

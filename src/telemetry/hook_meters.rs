@@ -99,7 +99,8 @@ impl HookMeters {
             names::HOOK_TIMEOUT.gauge([name]).set(hook.timeout.as_secs_f64());
         }
         let handler = HandlerMeters::resolve(name, hook);
-        let is_limited = hook.max_concurrency.is_some() && !matches!(hook.handler, Handler::Native(_));
+        let is_limited =
+            hook.max_concurrency.is_some() && !matches!(hook.handler, Handler::Rule(_) | Handler::Native(_));
         let waits = is_limited || handler.workers().is_some();
         Self { kinds, waiting: waits.then(|| WaitingGauge::resolve(name)), handler }
     }
@@ -201,7 +202,7 @@ impl HandlerMeters {
                     .map(|stream| names::OUTPUT_TRUNCATED.counter([name, stream.as_str()])),
                 warm: WarmProcessMeters::resolve(name, command.mode),
             },
-            Handler::Native(_) => Self::None,
+            Handler::Rule(_) | Handler::Native(_) => Self::None,
         }
     }
 }
@@ -311,11 +312,13 @@ impl KindMeters {
 
 /// Whether an invocation of such a handler can end so. Nothing is checked for trust yet.
 fn can_end(handler: &Handler, ended: Ended) -> bool {
-    let inline = matches!(handler, Handler::Native(NativeHandler::Inline(_)));
+    let inline = matches!(handler, Handler::Rule(_) | Handler::Native(NativeHandler::Inline(_)));
     match ended {
         Ended::Completed | Ended::Failed | Ended::TimedOut => true,
         Ended::Cancelled | Ended::Shed => !inline,
-        Ended::InvalidOutput | Ended::OutputTooLarge => !matches!(handler, Handler::Native(_)),
+        Ended::InvalidOutput | Ended::OutputTooLarge => {
+            !matches!(handler, Handler::Rule(_) | Handler::Native(_))
+        }
         Ended::SpawnFailed => matches!(handler, Handler::Command(_)) || handler.missing_feature().is_some(),
         Ended::Untrusted => false,
     }

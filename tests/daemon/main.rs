@@ -27,6 +27,7 @@ mod replace;
 mod replace_failures;
 mod replace_state;
 mod restart;
+mod rules;
 mod serve;
 mod service_manager;
 mod shutdown;

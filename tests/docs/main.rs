@@ -6,4 +6,5 @@ mod support;
 
 mod operating;
 mod readme;
+mod rules;
 mod security;

@@ -99,3 +99,8 @@ fn no_record_of_trust_makes_an_untrusted_hook_run() {
 fn no_record_of_the_store_breaks_a_start_or_changes_a_verdict() {
     fuzz_part("store_record", 4, targets::store_record);
 }
+
+#[test]
+fn no_expression_and_no_command_break_a_rule() {
+    fuzz_part("rule", 2, targets::rule);
+}

@@ -39,6 +39,7 @@ Examples:
   hookyard new my-guard
   hookyard new my-guard --type command --language python --mode worker
   hookyard new end-of-run --event run_completed,run_failed --language node
+  hookyard new no-force-push --type rule
   hookyard new judge --type prompt --config hookyard.yaml --workspace ~/projects/shop
 
 The new hook passes `hookyard check`. It blocks one made-up command, or reports that it saw the event. Existing files \

@@ -29,6 +29,8 @@ pub(super) enum HandlerType {
     Prompt,
     /// A task for an agent
     Agent,
+    /// Expressions that are evaluated inside hookyard
+    Rule,
 }
 
 /// The language of a script.
@@ -197,6 +199,7 @@ impl SkeletonRequest<'_> {
             HandlerType::Http => self.http(&mut skeleton),
             HandlerType::Prompt => self.prompt(&mut skeleton),
             HandlerType::Agent => self.agent(&mut skeleton),
+            HandlerType::Rule => self.rule(),
         };
         let path = in_hooks(&format!("{}.yaml", self.name));
         skeleton.files.insert(0, NewFile { path, text: self.hook_file(&handler), part: FileRole::Config });
@@ -215,7 +218,7 @@ impl SkeletonRequest<'_> {
         let matcher = if of_tools { SHELL_MATCHER } else { "" };
         let policies = match self.kind {
             _ if !self.is_guard() => "",
-            HandlerType::Command => {
+            HandlerType::Command | HandlerType::Rule => {
                 "on_error: deny             # if the guard fails, it blocks; without this, failures are ignored\non_timeout: deny\n"
             }
             HandlerType::Http | HandlerType::Prompt | HandlerType::Agent => {
@@ -313,6 +316,11 @@ impl SkeletonRequest<'_> {
         let task = task.join("\n").replace("\n      \n", "\n\n");
         let name = plain(self.name);
         format!("  type: agent\n  agent: {name}\n  task:\n    inline: |\n{task}\n  timeout_seconds: 60\n")
+    }
+
+    fn rule(&self) -> String {
+        let template = if self.is_guard() { templates::RULE_GUARD } else { templates::RULE_NOTE };
+        self.filled(template)
     }
 
     /// An event to try the hook with.

@@ -146,3 +146,20 @@ if __name__ == "__main__":
     print("{{name}} listens on http://%s:%d" % ADDRESS, flush=True)
     ThreadingHTTPServer(ADDRESS, Handler).serve_forever()
 "#;
+
+/// A rule that guards.
+pub(super) const RULE_GUARD: &str = r#"  type: rule
+  let:
+    # Every command that the line runs, however it is written: quoted, in `bash -c`, behind `sudo`, in `$(…)`.
+    line: "has(tool.input.command) ? tool.input.command : ''"
+    commands: shell.commands(line)
+  # Your rule goes here.
+  deny: commands.exists(c, c.name == "frobnicate" && c.has_flag("everything"))
+  reason: '"{{name}}: nobody frobnicates everything here"'
+"#;
+
+/// A rule that notes.
+pub(super) const RULE_NOTE: &str = r#"  type: rule
+  # Your note goes here.
+  message: '"{{name}} has seen " + event.kind'
+"#;

@@ -1,14 +1,17 @@
-//! Schema of a hook file's `handler`: four types, each with its own keys; and of an agent's file.
+//! Schema of a hook file's `handler`: five types, each with its own keys; and of an agent's file.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use super::shape::{self, NamedMap, TextSchema};
+use super::{
+    rule::RuleHandlerSchema,
+    shape::{self, NamedMap, TextSchema},
+};
 use crate::model::HandlerKind;
 
-/// A handler of one of the four types. Not an enum: with `if` on its `type`, editors report what is wrong with a
+/// A handler of one of the five types. Not an enum: with `if` on its `type`, editors report what is wrong with a
 /// handler much better than with `oneOf`.
 pub(super) struct HandlerSchema;
 
@@ -27,6 +30,7 @@ impl JsonSchema for HandlerSchema {
             (HandlerKind::Http, generator.subschema_for::<HttpHandlerSchema>()),
             (HandlerKind::Prompt, generator.subschema_for::<PromptHandlerSchema>()),
             (HandlerKind::Agent, generator.subschema_for::<AgentHandlerSchema>()),
+            (HandlerKind::Rule, generator.subschema_for::<RuleHandlerSchema>()),
         ];
         let types: Vec<&str> = shapes.iter().map(|(kind, _)| kind.as_str()).collect();
         let rules: Vec<Value> = shapes.iter().map(|(kind, shape)| rule(*kind, shape)).collect();
@@ -35,8 +39,8 @@ impl JsonSchema for HandlerSchema {
             "required": ["type"],
             "properties": {
                 "type": {
-                    "description": "The handler: a program, a web server, a question to a language model, or a \
-                                    task for an agent.",
+                    "description": "The handler: a program, a web server, a question to a language model, a \
+                                    task for an agent, or rules.",
                     "enum": types,
                 },
             },

@@ -95,6 +95,7 @@ enum HandlerKindSchema {
     Http,
     Prompt,
     Agent,
+    Rule,
     Native,
 }
 

@@ -106,6 +106,8 @@ texts! {
     ShellLine = json_schema!({ "type": "string", "pattern": r"^[^\x00]*[^\s\x00][^\x00]*$" });
     /// A regular expression.
     Pattern = json_schema!({ "type": "string", "minLength": 1, "maxLength": 16384, "not": { "const": "*" } });
+    /// An expression in CEL.
+    CelExpression = json_schema!({ "type": "string", "minLength": 1, "maxLength": 8192 });
     /// A path inside the workspace.
     InsidePath = json_schema!({ "type": "string", "not": { "pattern": r"^(/|\.\./|\.\.$)" } });
     /// An address that hooks may call, without user and password. It may have variables of the environment in it.

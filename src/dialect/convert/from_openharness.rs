@@ -33,6 +33,9 @@ pub(super) fn read(
                 remarks(&hook, value.as_ref().map(|value| &value["handler"]), losses);
                 hooks.push(hook);
             }
+            None if value.as_ref().is_some_and(|value| value["handler"]["type"] == "rule") => {
+                losses.omitted(&place, "rules are evaluated by hookyard alone");
+            }
             None => losses.omitted(&place, "the file cannot be read as a hook; run `hookyard check`"),
         }
     }

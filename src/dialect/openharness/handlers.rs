@@ -1,4 +1,4 @@
-//! The `handler` of a hook file: four types, each as written and as run. A handler that could not run is an error:
+//! The `handler` of a hook file: five types, each as written and as run. A handler that could not run is an error:
 //! a guard that silently never runs is worse than none.
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
@@ -12,9 +12,12 @@ use super::{
     mode,
     models::{RawAgentHandler, RawPromptHandler},
     requests::{self, RawHttpHandler},
+    rule_handler::RawRuleHandler,
     sandbox, variables,
 };
-use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};
+use crate::model::{
+    Capability, CommandHandler, CommandLine, CommandMode, EventKind, Handler, HandlerKind, SecretText,
+};
 
 /// The longest single argument of a program, in bytes, as Linux has it.
 const LONGEST_ARGUMENT: usize = 128 << 10;
@@ -47,6 +50,7 @@ enum RawHandlerKind<'d> {
     Http(RawHttpHandler<'d>),
     Prompt(RawPromptHandler<'d>),
     Agent(RawAgentHandler<'d>),
+    Rule(RawRuleHandler<'d>),
 }
 
 struct RawCommand<'d> {
@@ -60,6 +64,13 @@ struct RawCommand<'d> {
     sandbox: Option<Value<'d>>,
 }
 
+/// What a handler is checked against, of the hook that it is of.
+#[derive(Clone, Copy)]
+pub(super) struct HookContext<'h> {
+    pub(super) events: &'h [EventKind],
+    pub(super) capabilities: &'h [Capability],
+}
+
 /// A handler and its timeout, checked.
 pub(super) struct PreparedHandler {
     pub(super) handler: Handler,
@@ -69,22 +80,32 @@ pub(super) struct PreparedHandler {
 
 /// Reads the keys of a handler.
 pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<RawHandler<'d>> {
-    use HandlerKind::{Agent, Command, Http, Prompt};
+    use HandlerKind::{Agent, Command, Http, Prompt, Rule};
     let kind = handler.require("type", "type: command")?;
-    let what = match kind.choice(&[Command, Http, Prompt, Agent].map(|kind| (kind.as_str(), kind)))? {
+    let what = match kind.choice(&[Command, Http, Prompt, Agent, Rule].map(|kind| (kind.as_str(), kind)))? {
         Http => RawHandlerKind::Http(RawHttpHandler::read(handler)),
         Prompt => RawHandlerKind::Prompt(RawPromptHandler::read(handler)),
         Agent => RawHandlerKind::Agent(RawAgentHandler::read(handler)),
+        Rule => RawHandlerKind::Rule(RawRuleHandler::read(handler)),
         Command | HandlerKind::Native => RawHandlerKind::Command(Box::new(RawCommand::read(handler))),
     };
     let (timeout, max_concurrency) = (handler.get("timeout_seconds"), handler.get("max_concurrency"));
     Some(RawHandler { timeout, max_concurrency, what })
 }
 
-impl RawHandler<'_> {
+impl<'d> RawHandler<'d> {
+    /// What decides in it that an event does not simply go on, as far as its file says so: a condition of a rule.
+    pub(super) fn condition(&self) -> Option<Value<'d>> {
+        match &self.what {
+            RawHandlerKind::Rule(rule) => rule.condition(),
+            _ => None,
+        }
+    }
+
     /// The handler as it is run, or `None` if anything about it is wrong.
     pub(super) fn prepare(
         &self,
+        hook: HookContext<'_>,
         rules: &HookRules,
         resolver: &dyn ReferenceLookup,
     ) -> Option<PreparedHandler> {
@@ -97,6 +118,9 @@ impl RawHandler<'_> {
             RawHandlerKind::Http(http) => http.prepare(rules, resolver).map(Handler::Http),
             RawHandlerKind::Prompt(prompt) => prompt.prepare(resolver).map(Handler::Prompt),
             RawHandlerKind::Agent(agent) => agent.prepare(resolver).map(Handler::Agent),
+            RawHandlerKind::Rule(rule) => {
+                rule.prepare(hook.events, hook.capabilities, resolver).map(Handler::Rule)
+            }
         };
         let max_concurrency = match &self.max_concurrency {
             Some(value) => mode::count(value, usize::MAX).map(Some),

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     super::{Document, Mistake, suggest::listed},
     OpenHarness, dialect,
-    handlers::PreparedHandler,
+    handlers::{HookContext, PreparedHandler, RawHandler},
     lookup::{HookRules, ReferenceLookup},
     raw::{RawHook, Spanned},
     variables,
@@ -32,7 +32,9 @@ pub fn read_hook(
     let hook = document.root().and_then(|root| {
         let mut written = RawHook::read(&root);
         check_together(&document, &mut written);
-        let ready = written.handler.as_ref().and_then(|handler| handler.prepare(rules, resolver));
+        let capabilities: Vec<Capability> = written.capabilities.iter().map(|known| known.value).collect();
+        let context = HookContext { events: &written.events, capabilities: &capabilities };
+        let ready = written.handler.as_ref().and_then(|handler| handler.prepare(context, rules, resolver));
         hook(&document, file, written, ready?)
     });
     let hook = hook.map(|mut hook| {
@@ -81,6 +83,21 @@ fn check_together(document: &Document<'_>, written: &mut RawHook<'_>) {
     }
     check_policy(document, "on_error", written.on_error.as_ref(), &written.events);
     check_policy(document, "on_timeout", written.on_timeout.as_ref(), &written.events);
+    check_rule_policy(document, written);
+}
+
+/// Warns of a rule that stops events and does not say what happens where it has no value. What a rule reads comes from the
+/// event, so that its sender may bring that about.
+fn check_rule_policy(document: &Document<'_>, written: &RawHook<'_>) {
+    let is_stoppable = written.events.iter().any(|kind| kind.strategy() == Strategy::Serial);
+    if written.on_error.is_some() || !is_stoppable {
+        return;
+    }
+    let Some(condition) = written.handler.as_ref().and_then(RawHandler::condition) else { return };
+    let message =
+        format!("without `on_error`, an event goes on for which `{}` has no value", condition.name());
+    let help = "write `on_error: deny` beside `handler`, or `on_error: ignore` if it may go on";
+    document.report(Mistake::warning("policy", condition.key_span(), message).help(help));
 }
 
 /// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects

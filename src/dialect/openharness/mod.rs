@@ -12,6 +12,7 @@ mod raw;
 mod reply;
 mod requests;
 mod response;
+mod rule_handler;
 mod sandbox;
 mod variables;
 

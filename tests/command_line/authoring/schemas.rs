@@ -181,7 +181,38 @@ fn keys_of(text: &str) -> Option<Value> {
 }
 
 /// Bad cases whose hook files validate all the same, and why no schema can help it.
-const UNSEEN: [(&str, &[&str]); 11] = [
+const UNSEEN: [(&str, &[&str]); 12] = [
+    (
+        "what an expression or a file says, only one who reads it knows",
+        &[
+            "rule-unknown-name",
+            "rule-unknown-variable",
+            "rule-unknown-function",
+            "rule-unknown-field",
+            "rule-of-other-events",
+            "rule-wrong-operand",
+            "rule-no-condition",
+            "rule-a-list-as-condition",
+            "rule-never-equal",
+            "rule-one-equals-sign",
+            "rule-curly-quotes",
+            "rule-look-alike-name",
+            "rule-bad-pattern",
+            "rule-unknown-pattern",
+            "rule-bad-glob",
+            "rule-too-deep",
+            "rule-too-costly",
+            "rule-too-deep-brackets",
+            "rule-unclosed",
+            "rule-in-a-block",
+            "rule-recursive-let",
+            "rule-patch-without-capability",
+            "rule-patch-of-nothing",
+            "rule-facts-missing",
+            "rule-facts-unknown",
+            "rule-facts-no-json",
+        ],
+    ),
     (
         "it is about another file, or one that is not there",
         &[

@@ -128,6 +128,58 @@ fn hooks_on_other_events_say_that_they_saw_them() {
 }
 
 #[test]
+fn a_rule_guards_or_notes() {
+    let workspace = empty();
+    let report = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json();
+    in_order(workspace.path(), &[]);
+    let mut event = report["event"].clone();
+    let outcome = fire(workspace.path(), &event, &[]);
+    assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("my-guard")), "{outcome}");
+    assert_eq!(outcome["reason"], "my-guard: nobody frobnicates everything here");
+    for command in ["sudo bash -c 'fro\\bnicate --everything'", "echo $(frobnicate \"--every\"thing)"] {
+        event["tool_input"]["command"] = json!(command);
+        assert_eq!(fire(workspace.path(), &event, &[])["verdict"], "block", "{command}");
+    }
+    for command in [json!("echo frobnicate --everything"), json!("ls"), json!("")] {
+        event["tool_input"]["command"] = command.clone();
+        assert_eq!(fire(workspace.path(), &event, &[])["verdict"], "proceed", "{command}");
+    }
+    event["tool_input"]["command"] = json!(5);
+    assert_eq!(fire(workspace.path(), &event, &[])["verdict"], "block");
+    for kinds in ["after_tool_dispatch", "run_completed,run_failed", "before_context_compact"] {
+        let workspace = empty();
+        let report = new(workspace.path(), &["look", "--type", "rule", "--event", kinds, "--json"]).json();
+        in_order(workspace.path(), &[]);
+        let outcome = fire(workspace.path(), &report["event"], &[]);
+        let text = outcome["notes"][0]["text"].as_str().unwrap_or_else(|| panic!("{outcome}"));
+        assert!(text.starts_with("look has seen "), "{text}");
+    }
+}
+
+#[test]
+fn what_a_rule_decides_from_is_shown() {
+    let workspace = empty();
+    let report = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json();
+    let mut event = report["event"].clone();
+    event["tool_input"]["command"] = json!("frobnicate --everything --key AKIAIOSFODNN7EXAMPLE");
+    let explained = run(workspace.path(), &["explain", "--event", "-", "--json"], &event.to_string()).json();
+    let deny = &explained["rules"][0]["expressions"][0];
+    assert_eq!(
+        (&deny["key"], &deny["result"], &deny["decides"]),
+        (&json!("deny"), &json!("true"), &json!(true))
+    );
+    let shown = json!([{ "of": "commands", "value": "[\"frobnicate --everything --key [redacted aws-access-key]\"]" }]);
+    assert_eq!(deny["values"], shown);
+    let plain = run(workspace.path(), &["explain", "--event", "-"], &event.to_string());
+    assert!(plain.out.contains("deny is true: commands.exists(c,"), "{}", plain.out);
+    assert!(plain.out.contains("commands = [\"frobnicate --everything"), "{}", plain.out);
+    let fired = run(workspace.path(), &["fire", "--event", "-", "--json", "--trace"], &event.to_string());
+    assert_eq!(fired.json()["verdict"], "block");
+    assert!(fired.err.contains("deny is true: commands.exists(c,"), "{}", fired.err);
+    assert!(!(fired.err + &plain.out).contains("AKIAIOSFODNN7EXAMPLE"));
+}
+
+#[test]
 fn every_kind_of_event_can_be_asked_for() {
     let help = run(empty().path(), &["new", "--help"], "").out;
     for kind in ["before_context_build", "after_context_build", "after_context_compact", "after_model_call"] {
@@ -205,7 +257,7 @@ fn invalid_flags_and_names_exit_with_2() {
         (&[".a"], "begins with `.`"),
         (&["a\u{1b}[2J"], "NAME contains '\\u{1b}'"),
         (&["a", "--event", "session_started"], "before_tool_dispatch"),
-        (&["a", "--type", "native"], "command, http, prompt, agent"),
+        (&["a", "--type", "native"], "command, http, prompt, agent, rule"),
     ] {
         let done = run(workspace.path(), &[&["new"], arguments].concat(), "");
         assert_eq!((done.code, done.out.as_str()), (2, ""), "{arguments:?}");

@@ -1,0 +1,121 @@
+//! Looks for what works in an expression, and cannot be meant: conditions that never hold, and letters that only look
+//! like others.
+
+use super::{
+    budget::Budget,
+    expression::{Comparison, Expression, ExpressionKind, Literal},
+    mistake::{RuleMistake, TextPlace},
+    operators,
+    scope::RuleScope,
+    variables::{EventText, Source},
+};
+
+/// The condition that an expression is for every event of its rule, if it is the same for all.
+pub(super) fn constant(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> Option<bool> {
+    let known = |part: &Expression| constant(part, text, scope);
+    match &expression.kind {
+        ExpressionKind::Literal(Literal::Bool(value)) => Some(*value),
+        ExpressionKind::Not(operand) => known(operand).map(|value| !value),
+        ExpressionKind::And(parts) if parts.iter().any(|part| known(part) == Some(false)) => Some(false),
+        ExpressionKind::And(parts) if contradict(parts, text) => Some(false),
+        ExpressionKind::And(parts) => parts.iter().all(|part| known(part) == Some(true)).then_some(true),
+        ExpressionKind::Or(parts) if parts.iter().any(|part| known(part) == Some(true)) => Some(true),
+        ExpressionKind::Or(parts) => parts.iter().all(|part| known(part) == Some(false)).then_some(false),
+        ExpressionKind::Conditional(parts) => {
+            let [condition, yes, no] = &**parts;
+            if known(condition)? { known(yes) } else { known(no) }
+        }
+        ExpressionKind::Compare(comparison, parts) => compared(*comparison, &parts[0], &parts[1], scope),
+        ExpressionKind::In(parts) => match &parts[1].kind {
+            ExpressionKind::List(items) => {
+                let equal = |item| compared(Comparison::Equal, &parts[0], item, scope);
+                items.iter().all(|item| equal(item) == Some(false)).then_some(false)
+            }
+            _ => None,
+        },
+        ExpressionKind::Let(at) => {
+            let named = &scope.named[*at];
+            constant(&named.expression, &named.text, scope)
+        }
+        _ => None,
+    }
+}
+
+/// A comparison of two constants, or of the event kind with one.
+fn compared(
+    comparison: Comparison,
+    left: &Expression,
+    right: &Expression,
+    scope: &RuleScope<'_>,
+) -> Option<bool> {
+    match (&left.kind, &right.kind) {
+        (ExpressionKind::Literal(left), ExpressionKind::Literal(right)) => {
+            let (left, right) = (operators::literal_value(left), operators::literal_value(right));
+            operators::compare(comparison, &left, &right, &Budget::new()).ok()
+        }
+        (
+            ExpressionKind::Variable(Source::Text(EventText::Kind)),
+            ExpressionKind::Literal(Literal::Text(kind)),
+        )
+        | (
+            ExpressionKind::Literal(Literal::Text(kind)),
+            ExpressionKind::Variable(Source::Text(EventText::Kind)),
+        ) => {
+            let is_kind = scope.kinds.iter().any(|known| known.as_str() == &**kind);
+            match comparison {
+                Comparison::Equal if !is_kind => Some(false),
+                Comparison::NotEqual if !is_kind => Some(true),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether one thing would have to equal two different constants.
+fn contradict(parts: &[Expression], text: &str) -> bool {
+    let equal: Vec<(&str, &Literal)> = parts.iter().filter_map(|part| equality(part, text)).collect();
+    equal
+        .iter()
+        .enumerate()
+        .any(|(at, (one, wanted))| equal[at + 1..].iter().any(|(other, also)| one == other && wanted != also))
+}
+
+/// The text of what has to equal a constant, and the constant.
+fn equality<'e>(expression: &'e Expression, text: &'e str) -> Option<(&'e str, &'e Literal)> {
+    let ExpressionKind::Compare(Comparison::Equal, parts) = &expression.kind else { return None };
+    let (thing, constant) = match (&parts[0].kind, &parts[1].kind) {
+        (_, ExpressionKind::Literal(constant)) => (&parts[0], constant),
+        (ExpressionKind::Literal(constant), _) => (&parts[1], constant),
+        _ => return None,
+    };
+    text.get(thing.place.start..thing.place.end).map(|thing| (thing, constant))
+}
+
+/// Reports constants in which letters of several alphabets stand beside each other in one word.
+pub(super) fn lookalikes(expression: &Expression) -> Vec<RuleMistake> {
+    let mut found = Vec::new();
+    collect_lookalikes(expression, &mut found);
+    found
+}
+
+fn collect_lookalikes(expression: &Expression, found: &mut Vec<RuleMistake>) {
+    if let ExpressionKind::Literal(Literal::Text(text)) = &expression.kind {
+        found.extend(lookalike(text).map(|c| mistake(c, expression.place)));
+    }
+    expression.parts().into_iter().for_each(|part| collect_lookalikes(part, found));
+}
+
+fn mistake(c: char, place: TextPlace) -> RuleMistake {
+    let message = format!("`{}` only looks like a letter of the word that it stands in", c.escape_unicode());
+    RuleMistake::new(message, "programs and paths are not written so; type the word again").at(place)
+}
+
+/// A letter of the Greek or Cyrillic alphabet, or a wide one, in a word with Latin letters.
+fn lookalike(text: &str) -> Option<char> {
+    let is_foreign =
+        |c: &char| matches!(c, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff5a}');
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let mut mixed = words.filter(|word| word.chars().any(|c| c.is_ascii_alphabetic()));
+    mixed.find_map(|word| word.chars().find(is_foreign))
+}

@@ -1,0 +1,44 @@
+//! Rules: expressions in CEL that judge an event in process. They are checked when they are loaded, read nothing but the
+//! event, and end within a number of steps.
+//!
+//! The language is the Common Expression Language, without messages, bytes and unsigned numbers, and with the functions of
+//! [`functions`].
+
+mod budget;
+mod calls;
+mod compile;
+mod context;
+mod cost;
+mod doubts;
+mod evaluate;
+mod expression;
+mod facts;
+mod failure;
+mod file_fact;
+mod functions;
+mod hook_rule;
+mod json_tree;
+mod loop_form;
+mod mistake;
+mod operation;
+mod operators;
+mod paths;
+mod rule_set;
+mod scope;
+mod secrets;
+mod shell;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod tokens;
+#[cfg(feature = "cli")]
+mod trace;
+mod tree;
+mod types;
+mod value;
+mod variables;
+
+pub(crate) use hook_rule::{RuleDecision, RuleText};
+pub(crate) use mistake::{RuleHelp, RuleMistake};
+pub(crate) use rule_set::RuleSet;

@@ -1,0 +1,246 @@
+//! The rules of a hook: how they are put together, and what they say of an event.
+
+use std::fmt;
+
+#[cfg(feature = "cli")]
+use super::trace;
+use super::{
+    budget::{Budget, MOST_STEPS},
+    compile::compile,
+    context::CallContext,
+    cost, doubts,
+    evaluate::Evaluation,
+    expression::{Expression, NamedExpression},
+    facts::{EventFacts, EventReading},
+    failure::EvaluationError,
+    file_fact::FileFact,
+    hook_rule::{HookRule, RuleDecision, RuleExpression, RuleText},
+    mistake::RuleMistake,
+    scope::{RuleScope, wants},
+    types::Type,
+};
+#[cfg(feature = "cli")]
+use crate::model::TracedExpression;
+use crate::model::{Ended, EventKind, Failure, HookDecision, Json, Reply, RuleCall, RuleProgram, Target};
+
+/// The most rules of one hook.
+const MOST_RULES: usize = 256;
+
+/// The most named expressions of one hook.
+const MOST_NAMED: usize = 512;
+
+/// The rules of a hook, in their order.
+pub(crate) struct RuleSet {
+    kinds: Vec<EventKind>,
+    facts: Vec<FileFact>,
+    /// The expressions that have names: first those of all rules, then those of each.
+    named: Vec<NamedExpression>,
+    shared: usize,
+    rules: Vec<HookRule>,
+    /// What looks wrong in the expression that was added last, though it works.
+    doubts: Vec<RuleMistake>,
+}
+
+impl RuleSet {
+    /// No rule yet, for events of these kinds.
+    pub(crate) fn new(kinds: Vec<EventKind>) -> Self {
+        let facts = Vec::new();
+        Self { kinds, facts, named: Vec::new(), shared: 0, rules: Vec::new(), doubts: Vec::new() }
+    }
+
+    /// Names what a file has.
+    pub(crate) fn fact(&mut self, name: &str, json: Json) -> Result<(), RuleMistake> {
+        check_name(name)?;
+        self.facts.push(FileFact::new(name, json));
+        Ok(())
+    }
+
+    /// Names an expression. Before the first rule it is one of all rules, and then one of the last rule.
+    pub(crate) fn name(&mut self, name: &str, text: &str) -> Result<(), RuleMistake> {
+        if self.named.len() == MOST_NAMED {
+            return Err(RuleMistake::new(format!("more than {MOST_NAMED} names"), "use fewer"));
+        }
+        check_name(name)?;
+        let expression = self.compiled(text)?;
+        self.named.push(NamedExpression { name: name.into(), text: text.into(), expression });
+        if self.rules.is_empty() {
+            self.shared = self.named.len();
+        }
+        Ok(())
+    }
+
+    /// Begins the next rule.
+    pub(crate) fn begin(&mut self, label: Option<&str>) -> Result<(), RuleMistake> {
+        if self.rules.len() == MOST_RULES {
+            return Err(RuleMistake::new(
+                format!("more than {MOST_RULES} rules"),
+                "make several hooks of them",
+            ));
+        }
+        self.rules.push(HookRule::new(label, self.named.len()));
+        Ok(())
+    }
+
+    /// Adds the condition of a decision to the last rule.
+    pub(crate) fn decide(&mut self, decision: RuleDecision, text: &str) -> Result<(), RuleMistake> {
+        let expression = self.compiled(text)?;
+        wants(&expression, &Type::Bool)?;
+        if doubts::constant(&expression, text, &self.scope()) == Some(false) {
+            let help = "no event makes it true; correct it, or remove it";
+            self.doubts.push(RuleMistake::new("this is never true", help).at(expression.place));
+        }
+        if let Some(rule) = self.rules.last_mut() {
+            rule.decisions.push((decision, RuleExpression::new(text, expression)));
+            rule.decisions.sort_by_key(|(decision, _)| *decision);
+        }
+        Ok(())
+    }
+
+    /// Adds a text to the last rule. Null means none.
+    pub(crate) fn say(&mut self, which: RuleText, text: &str) -> Result<(), RuleMistake> {
+        let expression = self.compiled(text)?;
+        if expression.result != Type::Null {
+            wants(&expression, &Type::String)?;
+        }
+        if let Some(rule) = self.rules.last_mut() {
+            rule.texts.push((which, RuleExpression::new(text, expression)));
+        }
+        Ok(())
+    }
+
+    /// Adds a change of a part of the payload to the last rule. Null means none.
+    pub(crate) fn patch(&mut self, target: Target, text: &str) -> Result<(), RuleMistake> {
+        let expression = self.compiled(text)?;
+        if let Some(rule) = self.rules.last_mut() {
+            rule.patches.push((target, RuleExpression::new(text, expression)));
+        }
+        Ok(())
+    }
+
+    /// Takes what looks wrong in the expression that was added last.
+    pub(crate) fn take_doubts(&mut self) -> Vec<RuleMistake> {
+        std::mem::take(&mut self.doubts)
+    }
+
+    /// The named expressions that nothing uses, by their number.
+    pub(crate) fn unused(&self) -> Vec<usize> {
+        let mut is_used = vec![false; self.named.len()];
+        let named = self.named.iter().map(|named| &named.expression);
+        let all = named.chain(self.rules.iter().flat_map(HookRule::expressions).map(|one| &one.expression));
+        all.for_each(|expression| mark_used(expression, &mut is_used));
+        (0..is_used.len()).filter(|at| !is_used[*at]).collect()
+    }
+
+    /// Reports rules that together take too many steps.
+    pub(crate) fn check_cost(&self) -> Result<(), RuleMistake> {
+        let named = self.named.iter().map(|named| cost::of(&named.expression));
+        let rules = self.rules.iter().flat_map(HookRule::expressions).map(|one| cost::of(&one.expression));
+        let steps = named.chain(rules).fold(0, u64::saturating_add);
+        if steps <= MOST_STEPS {
+            return Ok(());
+        }
+        let message =
+            format!("the rules would take about {steps} steps, and at most {MOST_STEPS} are allowed");
+        Err(RuleMistake::new(message, "make several hooks of them, or nest fewer macros"))
+    }
+
+    fn scope(&self) -> RuleScope<'_> {
+        let own = self.rules.last().map_or(self.shared, |rule| rule.own);
+        RuleScope { kinds: &self.kinds, facts: &self.facts, named: &self.named, shared: self.shared, own }
+    }
+
+    fn compiled(&mut self, text: &str) -> Result<Expression, RuleMistake> {
+        let expression = compile(text, &self.scope())?;
+        cost::check(&expression)?;
+        self.doubts.extend(doubts::lookalikes(&expression));
+        Ok(expression)
+    }
+
+    /// Evaluates the rules for an event.
+    fn evaluate<T>(
+        &self,
+        call: RuleCall<'_>,
+        use_it: impl for<'e> FnOnce(&'e Self, &Evaluation<'e>) -> T,
+    ) -> Result<T, Failure> {
+        let RuleCall { draft, workspace, cache, counts } = call;
+        let is_current = |reading: &EventReading| reading.is_of(draft);
+        let reading = cache.get_or_make(is_current, || EventReading::new(draft));
+        let Some(reading) = reading else {
+            return Err(Failure::new(Ended::Failed, "the event cannot be read"));
+        };
+        let facts = EventFacts { draft, workspace, reading };
+        let budget = Budget::new();
+        let context = CallContext::new(facts, &budget, counts);
+        Ok(use_it(self, &Evaluation::new(&context, &self.facts, &self.named)))
+    }
+
+    /// What the rules say, until the first one that decides. After a failure a decision counts only if it is stricter
+    /// than none.
+    fn judged<'a>(&'a self, evaluation: &Evaluation<'a>) -> Reply {
+        let mut reply = Reply::proceed();
+        for rule in &self.rules {
+            let failed = rule.judge(evaluation, &mut reply);
+            if let Some((what, failure)) = failed {
+                let is_last = failure.error == EvaluationError::TooManySteps;
+                let failure = Box::new(rule.failure(what, &failure));
+                reply.failure.get_or_insert(failure);
+                if is_last {
+                    break;
+                }
+            }
+            if reply.failure.is_some() && matches!(reply.decision, HookDecision::Allow(_)) {
+                reply.decision = HookDecision::None;
+            }
+            if reply.decision != HookDecision::None {
+                break;
+            }
+        }
+        reply
+    }
+}
+
+#[cfg(feature = "cli")]
+impl RuleSet {
+    fn traced<'a>(&'a self, evaluation: &Evaluation<'a>) -> Vec<TracedExpression> {
+        trace::of(&self.rules, &self.named, evaluation)
+    }
+}
+
+impl RuleProgram for RuleSet {
+    fn judge(&self, call: RuleCall<'_>) -> Result<Reply, Failure> {
+        let mut reply = self.evaluate(call, Self::judged)?;
+        let says_nothing =
+            reply.decision == HookDecision::None && reply.patches.is_empty() && reply.notes.is_empty();
+        match reply.failure.take_if(|_| says_nothing) {
+            Some(failure) => Err(*failure),
+            None => Ok(reply),
+        }
+    }
+
+    #[cfg(feature = "cli")]
+    fn explain(&self, call: RuleCall<'_>) -> Vec<TracedExpression> {
+        self.evaluate(call, Self::traced).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for RuleSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuleSet").field("rules", &self.rules.len()).finish_non_exhaustive()
+    }
+}
+
+fn check_name(name: &str) -> Result<(), RuleMistake> {
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if is_name {
+        return Ok(());
+    }
+    Err(RuleMistake::new(format!("`{}` is no name", name.escape_default()), "use letters, digits and `_`"))
+}
+
+fn mark_used(expression: &Expression, is_used: &mut [bool]) {
+    for at in expression.named() {
+        is_used[*at] = true;
+    }
+    expression.parts().into_iter().for_each(|part| mark_used(part, is_used));
+}

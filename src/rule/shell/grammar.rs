@@ -1,0 +1,367 @@
+//! Reads lists of commands: separators, pipes, and the reserved words around them.
+//!
+//! Compound commands are kept on a stack, so that how deep they nest does not matter.
+
+use super::{
+    reader::{Feed, ListEnd, Reader},
+    session::{Stop, is_name},
+    word, wrappers,
+};
+
+/// A compound command that is not closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Parenthesis,
+    Brace,
+    If,
+    /// `while`, `until`, `for`, `select`: up to `done`.
+    Loop,
+    Case,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    kind: Kind,
+    /// How many commands were found before it.
+    first: usize,
+    /// What is piped into it.
+    feed: Option<Feed>,
+}
+
+/// Where in a list the reader is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct List {
+    open: Vec<Open>,
+    /// What is piped into the next command.
+    pub(super) feed: Option<Feed>,
+    /// The command that was read last, as it would be piped into another.
+    pub(super) last: Option<Feed>,
+    /// Whether the next command runs only if the one before it did well or not.
+    is_conditional: bool,
+    /// Whether a command could not follow here: it follows a compound command directly.
+    is_closed: bool,
+}
+
+impl List {
+    /// Whether what is assigned here holds for all that follows in the text.
+    pub(super) fn is_straight(&self) -> bool {
+        self.open.is_empty() && !self.is_conditional && self.feed.is_none()
+    }
+
+    /// A list of commands ends with `;`, a line's end, `&&` and the like.
+    fn separate(&mut self, is_conditional: bool) {
+        self.feed = None;
+        self.last = None;
+        self.is_conditional = is_conditional;
+        self.is_closed = false;
+    }
+}
+
+impl Reader<'_, '_> {
+    /// What a command here reads.
+    pub(super) fn input(&self, list: &List) -> Option<Feed> {
+        let outer = list.open.last().and_then(|open| open.feed.as_ref());
+        list.feed.as_ref().or(outer).or(self.scope.feed.as_ref()).cloned()
+    }
+
+    /// Reads commands up to an end.
+    pub(super) fn list(&mut self, end: ListEnd) -> Result<(), Stop> {
+        let mut list = List::default();
+        loop {
+            self.skip_blanks();
+            match self.byte(0) {
+                None => {
+                    let is_complete =
+                        end == ListEnd::Text && list.open.is_empty() && self.documents.is_empty();
+                    return if is_complete { Ok(()) } else { Err(Stop) };
+                }
+                Some(b')') => {
+                    self.pos += 1;
+                    if list.open.is_empty() && end == ListEnd::Parenthesis {
+                        return Ok(());
+                    }
+                    self.close(&mut list, Kind::Parenthesis)?;
+                }
+                Some(b'\n') => {
+                    self.pos += 1;
+                    self.here_documents()?;
+                    // A line's end after `&&` and `|` separates nothing.
+                    if list.last.is_some() || list.is_closed {
+                        list.separate(false);
+                    }
+                }
+                Some(b';' | b'|' | b'&') if !self.rest().starts_with("&>") => self.operator(&mut list)?,
+                Some(b'(') if list.is_closed => return Err(Stop),
+                Some(b'(') => self.parenthesis(&mut list)?,
+                Some(_) => self.command(&mut list)?,
+            }
+        }
+    }
+
+    fn operator(&mut self, list: &mut List) -> Result<(), Stop> {
+        if self.take(";;&") || self.take(";;") || self.take(";&") {
+            list.separate(false);
+            return if list.open.last().is_some_and(|open| open.kind == Kind::Case) {
+                self.pattern(list)
+            } else {
+                Err(Stop)
+            };
+        }
+        if self.take("&&") || self.take("||") {
+            list.separate(true);
+        } else if self.take("|&") || self.take("|") {
+            list.feed = list.last.take();
+            list.is_closed = false;
+        } else {
+            self.pos += 1;
+            list.separate(false);
+        }
+        Ok(())
+    }
+
+    fn parenthesis(&mut self, list: &mut List) -> Result<(), Stop> {
+        if self.byte(1) == Some(b'(') && self.arithmetic(1)? {
+            let first = self.session.commands.len();
+            return self.after_compound(list, first);
+        }
+        self.pos += 1;
+        self.open(list, Kind::Parenthesis);
+        Ok(())
+    }
+
+    fn open(&mut self, list: &mut List, kind: Kind) {
+        let feed = self.input(list);
+        list.open.push(Open { kind, first: self.session.commands.len(), feed });
+        list.separate(false);
+    }
+
+    fn close(&mut self, list: &mut List, kind: Kind) -> Result<(), Stop> {
+        let open = list.open.pop().filter(|open| open.kind == kind).ok_or(Stop)?;
+        // What it writes is not what the last command in it writes.
+        let name = self.session.commands.get(open.first..).and_then(|inner| inner.last());
+        let feed = Feed::of(name.map_or("", |command| &command.name));
+        list.separate(false);
+        list.last = Some(feed);
+        self.after_compound(list, open.first)
+    }
+
+    /// Reads the redirections of a compound command.
+    fn after_compound(&mut self, list: &mut List, first: usize) -> Result<(), Stop> {
+        list.last.get_or_insert_with(|| Feed::of(""));
+        list.is_closed = true;
+        while let Some(redirect) = self.redirect()? {
+            if let Some(file) = &redirect.file {
+                self.session.understood &= file.is_known;
+                self.session.redirect(first, &redirect.operator, &file.text)?;
+            }
+            let reads_shell = redirect.is_input
+                && self
+                    .session
+                    .commands
+                    .get(first..)
+                    .is_some_and(|inner| inner.iter().any(|command| wrappers::is_shell(&command.name)));
+            // A shell within it may run what it is given.
+            self.session.understood &= !reads_shell;
+        }
+        Ok(())
+    }
+
+    /// Reads a command: a reserved word, or a simple command.
+    fn command(&mut self, list: &mut List) -> Result<(), Stop> {
+        let start = self.pos;
+        if self.byte(0).is_some_and(|byte| byte.is_ascii_lowercase() || b"{}![".contains(&byte)) {
+            let rest = self.rest();
+            let is_end = |c| matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>');
+            let word = rest.split(is_end).next().unwrap_or_default();
+            self.pos += word.len();
+            let closes = matches!(word, "then" | "elif" | "else" | "do" | "fi" | "done" | "esac" | "}");
+            if list.is_closed && !closes {
+                return Err(Stop);
+            }
+            if self.reserved(word, list)? {
+                return Ok(());
+            }
+            self.pos = start;
+        }
+        if list.is_closed {
+            return Err(Stop);
+        }
+        self.simple(list)
+    }
+
+    /// Reads what a reserved word begins or ends. Answers whether the word, which has been taken, is one.
+    fn reserved(&mut self, word: &str, list: &mut List) -> Result<bool, Stop> {
+        let top = list.open.last().map(|open| open.kind);
+        match word {
+            "if" => self.open(list, Kind::If),
+            "while" | "until" => self.open(list, Kind::Loop),
+            "{" => self.open(list, Kind::Brace),
+            "then" | "elif" | "else" if top == Some(Kind::If) => list.separate(false),
+            "do" if top == Some(Kind::Loop) => list.separate(false),
+            "then" | "elif" | "else" | "do" => return Err(Stop),
+            "fi" => self.close(list, Kind::If)?,
+            "done" => self.close(list, Kind::Loop)?,
+            "esac" => self.close(list, Kind::Case)?,
+            "}" => self.close(list, Kind::Brace)?,
+            "!" => {}
+            "for" | "select" => self.words_of_loop(list)?,
+            "case" => {
+                self.open(list, Kind::Case);
+                self.skip_blanks();
+                self.word()?;
+                self.skip_lines()?;
+                if !self.take("in") {
+                    return Err(Stop);
+                }
+                self.pattern(list)?;
+            }
+            "function" => {
+                self.skip_blanks();
+                let name = self.word()?;
+                self.session.functions.insert(name.written.to_owned());
+                self.skip_blanks();
+                if self.take("(") {
+                    self.skip_blanks();
+                    self.take(")").then_some(()).ok_or(Stop)?;
+                }
+            }
+            "coproc" => self.coprocess()?,
+            "time" => return Ok(self.is_time_of_compound()),
+            "[[" => self.test(list)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The name and the words of `for` or `select`.
+    fn words_of_loop(&mut self, list: &mut List) -> Result<(), Stop> {
+        self.open(list, Kind::Loop);
+        self.skip_blanks();
+        if self.byte(0) == Some(b'(') {
+            return if self.byte(1) == Some(b'(') && self.arithmetic(1)? { Ok(()) } else { Err(Stop) };
+        }
+        let name = self.word()?;
+        if !is_name(name.written) {
+            return Err(Stop);
+        }
+        self.session.variables.set(name.written, None);
+        self.skip_lines()?;
+        if self.rest().starts_with("in") && !self.byte(2).is_some_and(|byte| byte.is_ascii_alphanumeric()) {
+            self.pos += 2;
+            self.skip_blanks();
+            while self.is_at_word() {
+                self.word()?;
+                self.skip_blanks();
+            }
+            if !matches!(self.byte(0), Some(b';' | b'\n')) {
+                return Err(Stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next pattern of `case`, or its end.
+    fn pattern(&mut self, list: &mut List) -> Result<(), Stop> {
+        self.skip_lines()?;
+        let is_end = self.rest().strip_prefix("esac").is_some_and(|rest| {
+            !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        });
+        if is_end {
+            self.pos += "esac".len();
+            return self.close(list, Kind::Case);
+        }
+        self.take("(");
+        loop {
+            self.skip_blanks();
+            if !self.is_at_word() {
+                return Err(Stop);
+            }
+            self.word()?;
+            self.skip_blanks();
+            if self.take(")") {
+                list.separate(false);
+                return Ok(());
+            }
+            self.take("|").then_some(()).ok_or(Stop)?;
+        }
+    }
+
+    /// The name of a coprocess, which only a compound command has.
+    fn coprocess(&mut self) -> Result<(), Stop> {
+        self.skip_blanks();
+        let start = self.pos;
+        let word = self.word()?;
+        self.skip_blanks();
+        if !is_name(word.written) || is_reserved(word.written) || !self.is_at_compound() {
+            self.pos = start;
+        }
+        Ok(())
+    }
+
+    /// Whether `time`, which has been read, is about a compound command. Its options are taken.
+    fn is_time_of_compound(&mut self) -> bool {
+        self.skip_blanks();
+        while self.rest().starts_with("-p ") || self.rest().starts_with("-- ") {
+            self.pos += 3;
+            self.skip_blanks();
+        }
+        self.is_at_compound()
+    }
+
+    fn is_at_compound(&self) -> bool {
+        let word = self.rest().split([' ', '\t', '\n', ';', '(']).next().unwrap_or_default();
+        self.byte(0) == Some(b'(') || is_reserved(word)
+    }
+
+    /// Goes over blanks and the ends of lines.
+    pub(super) fn skip_lines(&mut self) -> Result<(), Stop> {
+        loop {
+            self.skip_blanks();
+            if !self.take("\n") {
+                return Ok(());
+            }
+            self.here_documents()?;
+        }
+    }
+
+    /// Reads the texts of here-documents, which begin here.
+    fn here_documents(&mut self) -> Result<(), Stop> {
+        let documents = std::mem::take(&mut self.documents);
+        self.passed += documents.len();
+        for document in documents {
+            let mut content = String::new();
+            loop {
+                let rest = self.rest();
+                if rest.is_empty() {
+                    // A shell takes what there is, with a warning.
+                    self.session.understood = false;
+                    break;
+                }
+                let line = rest.split('\n').next().unwrap_or_default();
+                self.pos = (self.pos + line.len() + 1).min(self.text.len());
+                let line = if document.is_indented { line.trim_start_matches('\t') } else { line };
+                if line == document.delimiter {
+                    break;
+                }
+                content.push_str(line);
+                content.push('\n');
+            }
+            self.session.charge(content.len())?;
+            let mut content = Some(content);
+            if !document.is_quoted {
+                let pieces = self.text_within(content.as_deref().unwrap_or_default())?;
+                let text = word::text(&pieces, self.session)?;
+                content = text.is_known.then_some(text.text);
+            }
+            for via in &document.shells {
+                self.script(content.as_deref(), via, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a word begins a compound command, or stands before one.
+fn is_reserved(word: &str) -> bool {
+    matches!(word, "if" | "while" | "until" | "for" | "select" | "case" | "{" | "[[" | "!" | "function")
+}

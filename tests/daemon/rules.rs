@@ -1,0 +1,119 @@
+//! Rules in a daemon: changes of them and of the files that they read take effect, mistakes do not, and what they have counted
+//! outlives a kill.
+
+use serde_json::{Value, json};
+
+use crate::restart::{killed_and_started, saved};
+use crate::support::daemon::{Daemon, DaemonSetup, write};
+use crate::support::wait::wait_until;
+
+const FILE: &str = "shop/.openharness/hooks/guard.yaml";
+
+/// A rule that denies what a file names, with a word.
+fn guard(word: &str) -> String {
+    format!(
+        "name: guard\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\nhandler:\n  type: rule\n  \
+         facts: {{ denied: .openharness/denied.txt }}\n  \
+         deny: shell.commands(tool.input.command).exists(c, c.name in facts.denied)\n  \
+         reason: '\"{word}\"'\non_error: deny\n"
+    )
+}
+
+/// A rule that halts at the third denial.
+const STRIKES: &str = "name: strikes\nevents: [before_tool_dispatch]\nmatcher: ^Push$\nhandler:\n  type: rule\n  \
+                       halt: run.count(\"push\") > 2\n  deny: 'true'\non_error: deny\n";
+
+fn setup() -> DaemonSetup {
+    DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file(FILE, &guard("one"))
+        .file("shop/.openharness/denied.txt", "# programs\nfrob\n")
+        .file("shop/.openharness/hooks/strikes.yaml", STRIKES)
+}
+
+fn outcome(daemon: &Daemon, run: &str, tool: &str, input: &Value) -> Value {
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": run, "workspace_id": "shop",
+                        "tool_name": tool, "tool_input": input });
+    daemon.post("/v1/events", &event)
+}
+
+/// What a command is blocked with; `-` if it is not.
+fn word_of(daemon: &Daemon, command: &str) -> String {
+    let outcome = outcome(daemon, "r", "Bash", &json!({ "command": command }));
+    match outcome["verdict"].as_str() {
+        Some("block") => outcome["reason"].as_str().unwrap_or_default().to_owned(),
+        _ => "-".to_owned(),
+    }
+}
+
+fn becomes(daemon: &Daemon, command: &str, word: &str) {
+    wait_until(&format!("`{command}` gets `{word}`"), || word_of(daemon, command) == word);
+}
+
+fn errors(daemon: &Daemon) -> Value {
+    daemon.get("/v1/workspaces/shop")["errors"].clone()
+}
+
+#[test]
+fn a_changed_rule_takes_effect_and_a_mistake_keeps_the_last_one() {
+    let daemon = setup().serve();
+    assert_eq!(word_of(&daemon, "sudo fr\"\"ob x"), "one");
+    assert_eq!(word_of(&daemon, "echo frob"), "-");
+    let file = daemon.path().join(FILE);
+    write(&file, &guard("two"));
+    becomes(&daemon, "frob", "two");
+    write(&file, &guard("three").replace("facts.denied)", "facts.deny)"));
+    wait_until("the mistake is known", || errors(&daemon) == 1);
+    assert_eq!(word_of(&daemon, "frob"), "two");
+    assert_eq!(word_of(&daemon, "echo frob"), "-");
+    write(&file, &guard("four"));
+    becomes(&daemon, "frob", "four");
+    assert_eq!(errors(&daemon), 0);
+}
+
+#[test]
+fn a_changed_file_of_facts_takes_effect() {
+    let daemon = setup().serve();
+    let file = daemon.path().join("shop/.openharness/denied.txt");
+    assert_eq!(word_of(&daemon, "nicate"), "-");
+    write(&file, "frob\nnicate\n");
+    becomes(&daemon, "nicate", "one");
+    std::fs::remove_file(&file).unwrap();
+    wait_until("it is known that the file is gone", || errors(&daemon) == 1);
+    assert_eq!(word_of(&daemon, "nicate"), "one", "the last good rules stay");
+}
+
+#[test]
+fn an_event_without_what_a_guard_reads_is_blocked() {
+    let daemon = setup().serve();
+    for input in [json!({}), json!({ "command": ["frob"] }), json!({ "command": null })] {
+        let outcome = outcome(&daemon, "r", "Bash", &input);
+        assert_eq!(outcome["verdict"], "block", "{input}: {outcome}");
+        assert_eq!(outcome["hooks"][0]["ended"], "failed", "{input}: {outcome}");
+    }
+}
+
+#[test]
+fn what_a_rule_has_counted_outlives_a_kill() {
+    let daemon = setup().settings("data: $DIR/data").serve();
+    let verdict = |daemon: &Daemon, run: &str| outcome(daemon, run, "Push", &json!({}))["verdict"].clone();
+    assert_eq!(verdict(&daemon, "r"), "block");
+    assert_eq!(verdict(&daemon, "r"), "block");
+    saved(&daemon);
+    let daemon = killed_and_started(daemon);
+    assert_eq!(verdict(&daemon, "other"), "block", "each run has counts of its own");
+    assert_eq!(verdict(&daemon, "r"), "halt");
+}
+
+#[test]
+fn an_event_that_takes_a_guard_too_many_steps_is_blocked() {
+    // Only `on_error` says what a failure is.
+    let long = "name: long\nevents: [before_tool_dispatch]\nmatcher: ^Long$\nhandler:\n  type: rule\n  \
+                deny: tool.input.text.contains(\"frob\")\non_error: deny\n";
+    let daemon = setup().file("shop/.openharness/hooks/long.yaml", long).serve();
+    let answer = |length: usize| outcome(&daemon, "r", "Long", &json!({ "text": "a".repeat(length) }));
+    assert_eq!(answer(1 << 20)["verdict"], "proceed");
+    let outcome = answer(14 << 20);
+    assert_eq!(outcome["verdict"], "block", "{outcome}");
+    assert_eq!(outcome["hooks"][0]["ended"], "timed_out", "{outcome}");
+}

@@ -1,0 +1,125 @@
+//! The rules that docs/rules.md shows are run: each is the hook of a case.
+
+use std::{fs, time::Duration};
+
+use hookyard::{
+    Orchestrator,
+    config::TrustPolicy,
+    model::{Event, EventKind, Json, RunId, SessionId, Target, Verdict},
+};
+
+use crate::support::cases::{Content, Files, case_files};
+
+#[derive(serde::Deserialize)]
+struct DocumentedCase {
+    #[serde(default)]
+    files: Files,
+    events: Vec<serde_json::Value>,
+}
+
+#[test]
+fn every_rule_of_the_document_is_run() {
+    let document = fs::read_to_string("docs/rules.md").unwrap();
+    let shown: Vec<&str> =
+        document.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let files = case_files::<DocumentedCase>("rules");
+    let run: Vec<&DocumentedCase> = files.iter().flat_map(|file| &file.cases).collect();
+    assert!(shown.len() >= 7, "{}", shown.len());
+    for hook in shown {
+        let case = run.iter().find(|case| {
+            case.files.values().any(|content| matches!(content, Content::Text(text) if text == hook))
+        });
+        let case = case.unwrap_or_else(|| panic!("no case of tests/cases/rules has this hook:\n{hook}"));
+        let verdicts: Vec<&str> =
+            case.events.iter().filter_map(|event| event["outcome"]["verdict"].as_str()).collect();
+        let silent = |verdict: &&str| *verdict == "proceed";
+        let decides = verdicts.iter().any(|verdict| !silent(verdict)) || hook.contains("patch:");
+        assert!(decides && verdicts.iter().any(silent), "{verdicts:?} of\n{hook}");
+    }
+}
+
+/// The handlers of the guards that docs/rules.md compares, in the order of its table, and their scripts: a name and the language of
+/// the block that shows it.
+const GUARDS: [(&str, Option<(&str, &str)>); 4] = [
+    ("type: command, command: exec sh .openharness/hooks/scripts/guard.sh", Some(("guard.sh", "sh"))),
+    ("type: command, command: exec node .openharness/hooks/scripts/guard.js", Some(("guard.js", "js"))),
+    (
+        "type: command, mode: worker, command: exec node .openharness/hooks/scripts/guard.mjs",
+        Some(("guard.mjs", "mjs")),
+    ),
+    ("", None),
+];
+
+fn block<'d>(document: &'d str, language: &str) -> &'d str {
+    let begin = document.split_once(&format!("```{language}\n")).unwrap().1;
+    begin.split_once("```").unwrap().0
+}
+
+/// A workspace with one guard of the document.
+fn workspace(document: &str, handler: &str, script: Option<(&str, &str)>) -> tempfile::TempDir {
+    let workspace = tempfile::tempdir().unwrap();
+    let scripts = workspace.path().join(".openharness/hooks/scripts");
+    fs::create_dir_all(&scripts).unwrap();
+    let sdk = "config/workers/javascript/hookyard-worker.mjs";
+    fs::copy(sdk, scripts.join("hookyard-worker.mjs")).unwrap();
+    let hook = match script {
+        Some((name, language)) => {
+            fs::write(scripts.join(name), block(document, language)).unwrap();
+            format!(
+                "name: guard\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\nhandler: {{ {handler} }}\n\
+                 on_error: deny\non_timeout: deny\n"
+            )
+        }
+        None => block(document, "yaml").to_owned(),
+    };
+    fs::write(workspace.path().join(".openharness/hooks/guard.yaml"), hook).unwrap();
+    workspace
+}
+
+fn call_of(command: &str) -> Event {
+    let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+    let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
+    event.attributes.tool_name = Some("Bash".into());
+    let input = serde_json::json!({ "command": command }).to_string();
+    event.targets.set(Target::ToolInput, Json::parse(&input).unwrap());
+    event
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guards_that_are_compared_stop_what_the_table_says() {
+    if !["node", "jq"].iter().all(|program| is_there(program)) {
+        return;
+    }
+    let document = fs::read_to_string("docs/rules.md").unwrap();
+    let table = document.split_once("| a command | sh |").unwrap().1;
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert!(rows.len() >= 8, "{rows:?}");
+    for (column, (handler, script)) in (1..).zip(GUARDS) {
+        let workspace = workspace(&document, handler, script);
+        let builder = Orchestrator::builder().trust(TrustPolicy::Off).workspace(workspace.path());
+        let orchestrator = builder.start().await.unwrap();
+        for row in &rows {
+            let command = row[0].trim_matches('`');
+            let outcome = orchestrator.dispatch(call_of(command)).await.unwrap();
+            assert!(outcome.hooks.iter().all(|hook| hook.error.is_none()), "{command}: {outcome:?}");
+            let is_blocked = outcome.verdict == Verdict::Block;
+            assert_eq!(is_blocked, row[column] == "blocked", "column {column}, {command}: {outcome:?}");
+        }
+        assert!(orchestrator.shutdown(Duration::from_secs(10)).await, "column {column}");
+    }
+}
+
+/// Whether a program is on the PATH; says so if it is not.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if !found {
+        println!("not run: {program} is missing");
+    }
+    found
+}

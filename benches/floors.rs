@@ -7,6 +7,7 @@
 mod common;
 mod models;
 mod modes;
+mod rules;
 mod store;
 mod trust;
 
@@ -63,6 +64,9 @@ fn main() {
     }
     if wanted("modes") {
         runtime.block_on(modes::print());
+    }
+    if wanted("rules") {
+        runtime.block_on(rules::print());
     }
     if wanted("trust") {
         runtime.block_on(trust::print());

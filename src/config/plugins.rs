@@ -223,6 +223,9 @@ impl<'a> PluginSearch<'a> {
             self.found.diagnostics.push(Diagnostic::of_file(Severity::Error, "plugin", &directory, message));
             Vec::new()
         });
+        if places.is_empty() {
+            return;
+        }
         self.too_many(places.len(), &directory);
         let enablement = self.state(directory.join(files.enablement));
         for place in places.iter().take(MOST_PLUGINS) {

@@ -12,6 +12,7 @@ use clap_mangen::Man;
 
 #[cfg(feature = "daemon")]
 use super::{
+    add::AddCommand,
     audit::AuditCommand,
     connect::{ConnectCommand, DisconnectCommand},
     doctor::DoctorCommand,
@@ -49,6 +50,7 @@ use crate::model::io_reason;
 const FOOTER: &str = "\
 Examples:
   hookyard new my-guard\tCreate a working hook to start from
+  hookyard add --list\tShow the packs of guards that can be added
   hookyard trust\tShow what hooks of a workspace run, and agree to it
   hookyard check\tFind mistakes in hook files
   hookyard list\tList hooks in the order in which they run
@@ -110,6 +112,8 @@ pub(super) enum CliCommand {
     Replay(ReplayCommand),
     Test(TestCommand),
     New(NewCommand),
+    #[cfg(feature = "daemon")]
+    Add(AddCommand),
     Trust(TrustCommand),
     #[cfg(feature = "daemon")]
     Enable(EnableCommand),

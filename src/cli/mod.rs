@@ -2,6 +2,8 @@
 //!
 //! Text from outside passes through `escape` before it reaches a terminal.
 
+#[cfg(feature = "daemon")]
+mod add;
 mod arguments;
 #[cfg(feature = "daemon")]
 mod audit;
@@ -161,6 +163,7 @@ fn run_command(arguments: Arguments) -> Exit {
 #[cfg(feature = "daemon")]
 fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
     match command {
+        CliCommand::Add(add) => add.run(screen),
         CliCommand::Enable(enable) => enable.run(screen),
         CliCommand::Disable(disable) => disable.run(screen),
         CliCommand::Tune(tune) => on_runtime(Box::pin(tune.run(screen))),
@@ -207,7 +210,8 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Completions(_)
         | CliCommand::Man(_) => return None,
         #[cfg(feature = "daemon")]
-        CliCommand::Enable(_)
+        CliCommand::Add(_)
+        | CliCommand::Enable(_)
         | CliCommand::Disable(_)
         | CliCommand::Connect(_)
         | CliCommand::Disconnect(_)

@@ -13,4 +13,5 @@ mod doctor;
 mod example_workspace;
 mod nested;
 mod on_demand;
+mod packs;
 mod serve_check;

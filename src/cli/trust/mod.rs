@@ -213,7 +213,9 @@ pub(super) enum NewTrust {
 fn has_only_gained(hook: &ReviewedHook, written: &[&Path]) -> bool {
     let (Some(before), Some(Ok(now))) = (&hook.before, &hook.now) else { return false };
     let is_new = |path: &String| {
-        written.contains(&Path::new(path)) && !before.tree.iter().any(|file| file.path == *path)
+        // Its own file is no gain: what it says has changed.
+        let is_own = *path == before.file || *path == now.file;
+        !is_own && written.contains(&Path::new(path)) && !before.tree.iter().any(|file| file.path == *path)
     };
     let changes = before.changes(now);
     !changes.is_empty() && changes.iter().all(is_new)
@@ -241,4 +243,34 @@ pub(super) fn agree_to_new(
         return Ok(NewTrust::Digest(review.digest()));
     }
     agree(&review, found, screen).map(|_| NewTrust::Given)
+}
+
+/// The hooks of the workspace that are trusted as they are.
+#[cfg(feature = "daemon")]
+pub(super) fn trusted_hooks(found: &LocatedWorkspace) -> Result<Vec<String>, CliError> {
+    let review = TrustReview::of(&found.root, &found.settings, &environment, false);
+    let hooks = review.map_err(|error| trust_error(&error))?.hooks;
+    let trusted = hooks.into_iter().filter(|hook| hook.state() == TrustState::Trusted);
+    Ok(trusted.map(|hook| hook.name).collect())
+}
+
+/// Agrees to hooks that the program has brought itself, each with the text of its file, and again to hooks that have only
+/// gained these files beside their own.
+#[cfg(feature = "daemon")]
+pub(super) fn agree_to_own(
+    found: &LocatedWorkspace,
+    own: &[(&str, &str)],
+    written: &[&Path],
+) -> Result<(), CliError> {
+    let review = TrustReview::of(&found.root, &found.settings, &environment, false);
+    let review = review.map_err(|error| trust_error(&error))?;
+    let written: Vec<&Path> =
+        written.iter().map(|path| path.strip_prefix(&found.root).unwrap_or(path)).collect();
+    let is_own = |hook: &ReviewedHook| {
+        let Some(Ok(now)) = &hook.now else { return false };
+        own.iter().any(|(name, text)| hook.name == *name && now.definition == *text)
+    };
+    let agreed: Vec<&ReviewedHook> =
+        review.hooks.iter().filter(|hook| is_own(hook) || has_only_gained(hook, &written)).collect();
+    review.agree_to(&found.root, &agreed).map_err(|error| trust_error(&error))
 }

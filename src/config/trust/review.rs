@@ -123,6 +123,22 @@ impl TrustReview {
         })
     }
 
+    /// Agrees to some of the hooks as they were read, and leaves the others as they are.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn agree_to(&self, root: &Path, agreed: &[&ReviewedHook]) -> Result<(), TrustError> {
+        let now: Vec<&TrustRecord> =
+            agreed.iter().filter_map(|hook| hook.now.as_ref()?.as_ref().ok()).collect();
+        for record in &now {
+            copy_writer::make(&self.store, record)?;
+        }
+        let own = root.to_str().unwrap_or_default();
+        self.store.update(|records| {
+            records
+                .retain(|record| record.root != own || !now.iter().any(|agreed| agreed.hook == record.hook));
+            records.extend(now.iter().map(|record| (*record).clone()));
+        })
+    }
+
     /// The text of a file as it was agreed to.
     pub(crate) fn former_text(&self, record: &TrustRecord, path: &str) -> Option<String> {
         copy_writer::text(&self.store, record, path)

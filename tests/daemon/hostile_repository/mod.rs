@@ -46,7 +46,7 @@ const COMMANDS: [&[&str]; 20] = [
 const NOBODY: &str = "/nonexistent/hookyard.sock";
 
 /// The same for each agent whose settings it has, and commands that ask a daemon.
-const MORE_COMMANDS: [&[&str]; 34] = [
+const MORE_COMMANDS: [&[&str]; 36] = [
     &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
     &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
     &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],
@@ -81,6 +81,8 @@ const MORE_COMMANDS: [&[&str]; 34] = [
     &["help"],
     &["disable", "oneshot"],
     &["enable", "oneshot"],
+    &["add", "--list"],
+    &["add", "git-safety"],
 ];
 
 /// A copy of the repository, and a server that its hooks try to reach.

@@ -1,0 +1,184 @@
+//! `hookyard add`.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Place, pack_names, packs};
+
+const DELETIONS: &str = "shop/.openharness/hooks/dangerous-deletions.yaml";
+const GIT: &str = "shop/.openharness/hooks/git-safety.yaml";
+
+#[test]
+fn a_pack_that_is_added_is_in_force_and_adding_it_again_changes_nothing() {
+    let place = Place::new();
+    assert_eq!(place.verdict("shop", "rm -rf /"), "proceed");
+    let done = place.run(&["add", "dangerous-commands", "dangerous-commands"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert_eq!(done.out.matches("wrote").count(), 2, "{done:?}");
+    assert_eq!(place.verdict("shop", "sudo  'rm' -rf /"), "block");
+    assert_eq!(place.verdict("shop", "ls"), "proceed");
+    let before = place.read(DELETIONS);
+    let again = place.run(&["add", "dangerous-commands", "--json"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let files = again.json()["files"].clone();
+    for file in files.as_array().unwrap() {
+        assert_eq!((&file["change"], &file["in_force"]), (&json!("unchanged"), &json!(true)), "{file}");
+    }
+    assert_eq!(files.as_array().unwrap().len(), 2);
+    assert_eq!(place.read(DELETIONS), before);
+    assert!(before.starts_with("# Pack dangerous-commands of hookyard "), "{before}");
+    let checked = place.run(&["check", "--strict"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+}
+
+#[test]
+fn every_pack_of_the_directory_is_in_the_program_and_loads_without_a_warning() {
+    let place = Place::new();
+    let listed = place.run(&["add", "--list", "--json"]).json();
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|pack| pack["name"].as_str().unwrap()).collect();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, pack_names());
+    let done = place.run(&[&["add"], names.as_slice()].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    let checked = place.run(&["check", "--strict", "--json"]);
+    assert_eq!((checked.code, &checked.json()["diagnostics"]), (0, &json!([])), "{checked:?}");
+    for pack in listed.as_array().unwrap() {
+        let directory = packs().join(pack["name"].as_str().unwrap());
+        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let mut hooks: Vec<String> = entries
+            .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        hooks.sort();
+        assert_eq!(pack["hooks"], json!(hooks));
+    }
+}
+
+#[test]
+fn exceptions_are_kept_and_have_to_be_trusted() {
+    let place = Place::new();
+    assert_eq!(place.run(&["add", "git-safety"]).code, 0);
+    let own = place.read(GIT).replace("exceptions: '[]'", "exceptions: '[\"git push -f origin wip\"]'");
+    place.write(GIT, &own);
+    // It was a guard: until somebody has agreed to the change, its events are blocked.
+    assert_eq!(place.verdict("shop", "git push -f origin wip"), "block");
+    let again = place.run(&["add", "git-safety"]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.out.contains("not trusted") && again.out.contains("hookyard trust"), "{again:?}");
+    assert_eq!(place.read(GIT), own);
+    let digest = place.run(&["trust", "--json"]).json()["digest"].as_str().unwrap().to_owned();
+    assert_eq!(place.run(&["trust", "--yes", &digest]).code, 0);
+    assert_eq!(place.verdict("shop", "git push -f origin wip"), "proceed");
+    assert_eq!(place.verdict("shop", "git push -f origin main"), "block");
+    assert_eq!(place.run(&["add", "git-safety", "--replace"]).code, 0);
+    assert_eq!(place.read(GIT), own);
+}
+
+#[test]
+fn an_edited_copy_is_told_and_stays_until_it_is_replaced() {
+    let place = Place::new();
+    assert_eq!(place.run(&["add", "git-safety"]).code, 0);
+    let whole = place.read(GIT);
+    let edited = whole.replace("forced-push", "force").replace("exceptions: '[]'", "exceptions: '[\"ls\"]'");
+    place.write(GIT, &edited);
+    let again = place.run(&["add", "git-safety", "--json"]);
+    assert_eq!((again.code, &again.json()["files"][0]["change"]), (1, &json!("edited")), "{again:?}");
+    assert_eq!(place.read(GIT), edited);
+    let told = place.run(&["add", "git-safety"]);
+    assert!(told.out.contains("was edited") && told.out.contains("--replace"), "{told:?}");
+    // The exceptions of a file that nobody here has agreed to are nobody's.
+    let replaced = place.run(&["add", "git-safety", "--replace", "--json"]);
+    assert_eq!(replaced.json()["files"][0]["change"], "replaced");
+    assert_eq!(place.read(GIT), whole.replace("exceptions: '[]'", "exceptions: '[\"ls\"]'"));
+    assert_eq!(replaced.code, 1, "{replaced:?}");
+    place.write(GIT, &whole.replace("forced-push", "force"));
+    assert_eq!(place.run(&["add", "git-safety", "--replace"]).code, 0);
+    assert_eq!(place.read(GIT), whole);
+    assert_eq!(place.verdict("shop", "git push --force"), "block");
+}
+
+#[test]
+fn a_copy_of_another_version_is_told_and_renewed_with_its_exceptions() {
+    let place = Place::new();
+    // What another version had, as it wrote it.
+    let body = "name: git-safety\nevents: [before_tool_dispatch]\nhandler:\n  type: rule\n  let:\n    exceptions: '[\"ls\"]'\n  deny: '!(tool.name in exceptions)'\n";
+    let without = body.replace("    exceptions: '[\"ls\"]'", "exceptions");
+    let digest = sha256(without.trim_end());
+    let head = format!("# Pack git-safety of hookyard 0.0.9, {}; change `exceptions` alone\n", &digest[..16]);
+    place.write(GIT, &format!("{head}{body}"));
+    let told = place.run(&["add", "git-safety"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.out.contains("another version"), "{told:?}");
+    let renewed = place.run(&["add", "git-safety", "--replace"]);
+    assert!(place.read(GIT).contains("exceptions: '[\"ls\"]'"), "{renewed:?}");
+    assert!(place.read(GIT).contains("forced-push"));
+    // Nobody here had agreed to the exception.
+    assert_eq!(renewed.code, 1, "{renewed:?}");
+}
+
+#[test]
+fn what_would_switch_a_guard_off_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    let twin = "name: git-safety\nevents: [run_completed]\nhandler: { type: command, command: cat }\n";
+    place.write("shop/.openharness/hooks/mine.yaml", twin);
+    let done = place.run(&["add", "dangerous-commands", "git-safety"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.err.contains("mine.yaml") && done.err.contains("neither runs"), "{done:?}");
+    assert!(!place.path(GIT).exists() && !place.path(DELETIONS).exists());
+    fs::remove_file(place.path("shop/.openharness/hooks/mine.yaml")).unwrap();
+    std::os::unix::fs::symlink("/etc/hosts", place.path(GIT)).unwrap();
+    let done = place.run(&["add", "git-safety"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.err.contains("is a link"), "{done:?}");
+}
+
+#[test]
+fn a_guard_that_is_not_loaded_is_no_success() {
+    let place = Place::new();
+    place.write("shop/.openharness/settings.yaml", "kind: chat\n");
+    let done = place.run(&["add", "git-safety", "--json"]);
+    assert_eq!((done.code, &done.json()["files"][0]["in_force"]), (1, &json!(false)), "{done:?}");
+}
+
+#[test]
+fn no_hook_adds_hooks_and_unknown_packs_are_usage_errors() {
+    let place = Place::new();
+    assert_eq!(place.run(&["add", "git-saftey"]).code, 2);
+    assert_eq!(place.run(&["add"]).code, 2);
+    let mut command = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
+    let inside = command
+        .current_dir(place.path("shop"))
+        .env("HOOKYARD_HOOK", "1")
+        .env("HOOKYARD_TEST_HOME", place.path("home"));
+    let output = inside.args(["add", "git-safety"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!place.path(GIT).exists());
+}
+
+#[test]
+fn other_hooks_keep_the_trust_that_they_have_and_get_none() {
+    let place = Place::new();
+    let hook = "name: other\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: sh .openharness/hooks/scripts/x.sh\n";
+    place.write("shop/.openharness/hooks/other.yaml", hook);
+    place.write("shop/.openharness/hooks/scripts/x.sh", "exit 0\n");
+    assert_eq!(place.run(&["add", "git-safety"]).code, 0);
+    let state = |name: &str| {
+        let hooks = place.run(&["list", "--json"]).json();
+        let hook = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == name).unwrap().clone();
+        hook["trust"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((state("other").as_str(), state("git-safety").as_str()), ("untrusted", "trusted"));
+    let digest = place.run(&["trust", "--json"]).json()["digest"].as_str().unwrap().to_owned();
+    assert_eq!(place.run(&["trust", "--yes", &digest]).code, 0);
+    assert_eq!(place.run(&["add", "secrets"]).code, 0);
+    assert_eq!((state("other").as_str(), state("git-safety").as_str()), ("trusted", "trusted"));
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let digits = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
+    digits.concat()
+}

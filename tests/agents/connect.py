@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Connects real agents as the README does, and looks whether its first guard blocks in each, with the agent's own hooks run
-once: by the agent, and with `--adopt` by hookyard.
+once: by the agent, and with `--adopt` by hookyard. Then a pack of guards has to stop `rm -rf /`.
 
     tests/agents/connect.py [target/debug/hookyard]
 
@@ -21,6 +21,7 @@ from compare import Session
 
 HOOKYARD = shutil.which(os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "hookyard")
 REASON = "my-guard: nobody frobnicates everything here"
+PACK_REASON = "deletes a system directory"
 
 
 def call(name, **given):
@@ -105,7 +106,8 @@ AGENTS = {
 def hookyard(session, *arguments):
     where = ["--home", str(session.home), "--config", str(session.place / "hookyard.yaml")]
     socket = ["--socket", str(session.place / "hookyard.sock")]
-    where = {"connect": where + socket, "disconnect": where + socket, "new": where, "trust": where}.get(arguments[0], socket)
+    where = {"connect": where + socket, "disconnect": where + socket, "new": where, "trust": where,
+             "add": where}.get(arguments[0], socket)
     done = subprocess.run([HOOKYARD, *arguments, *where], cwd=session.project, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
@@ -159,6 +161,32 @@ def try_agent(name, adopts):
     return wrong
 
 
+def try_pack(name):
+    """What is wrong with a pack of guards in a connected agent. If the guard let the command pass, `rm` itself would refuse it."""
+    prepare, turns = AGENTS[name]
+    turns = json.loads(json.dumps(turns).replace("frobnicate --everything", "rm -rf /"))
+    wrong = []
+    with Session(HOOKYARD) as session:
+        port = session.model(turns)
+        file, settings, command, environment = prepare(session, port)
+        file = session.home / file
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(settings))
+        (session.place / "hookyard.yaml").write_text(f"workspace_roots: [{session.project}]\n")
+        code, said = hookyard(session, "add", "dangerous-commands")
+        if code != 0:
+            wrong.append(f"the pack is not there: {said}")
+        code, said = hookyard(session, "connect", name, "--daemon", "on-demand")
+        if code != 0 or "answered" not in said:
+            wrong.append(f"connect proved nothing: {said}")
+        session.run(command, environment)
+        if "ran" in session.ran():
+            wrong.append("the tool ran past the pack")
+        if PACK_REASON not in json.dumps(session.requests()):
+            wrong.append("the model was not told why")
+    return wrong
+
+
 def main():
     if not HOOKYARD:
         sys.exit("skipped: there is no hookyard here")
@@ -167,10 +195,12 @@ def main():
         if not shutil.which(name):
             print(f"skipped   {name}: it is not on the PATH")
             continue
-        for adopts in (False, True):
-            wrong = try_agent(name, adopts)
+        ways = {"": lambda: try_agent(name, False), " --adopt": lambda: try_agent(name, True),
+                " with a pack": lambda: try_pack(name)}
+        for way, attempt in ways.items():
+            wrong = attempt()
             failed |= bool(wrong)
-            how = f"{name}{' --adopt' if adopts else ''}"
+            how = name + way
             print(f"{'wrong' if wrong else 'right':9} {how}{''.join(f'{chr(10)}          {what}' for what in wrong)}", flush=True)
     sys.exit(failed)
 

@@ -56,6 +56,12 @@ const PARTS: &[&str] = &[
     "ä",
 ];
 
+/// Words with which a command of several parts begins or goes on. They name no program.
+const RESERVED: [&str; 16] = [
+    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "function",
+    "select", "time", "coproc",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -78,10 +84,15 @@ proptest! {
             let found = commands(text).commands.into_iter().next();
             found.map(|command| std::iter::once(command.path).chain(command.args).collect::<Vec<_>>())
         };
-        prop_assume!(!super::super::wrappers::is_shell(&words[0]));
+        prop_assume!(!super::super::wrappers::is_shell(&words[0]) && !RESERVED.contains(&words[0].as_str()));
         let found = words_of(&text).unwrap_or_default();
         prop_assert_eq!(&found, &words);
         prop_assert_eq!(words_of(&found.join(" ")).unwrap_or_default(), words);
+    }
+
+    #[test]
+    fn a_reserved_word_alone_is_not_understood(word in prop::sample::select(&RESERVED[..12])) {
+        prop_assert!(!commands(word).understood);
     }
 
     #[test]

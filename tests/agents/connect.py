@@ -184,6 +184,8 @@ def try_pack(name):
             wrong.append("the tool ran past the pack")
         if PACK_REASON not in json.dumps(session.requests()):
             wrong.append("the model was not told why")
+        if hookyard(session, "stop")[0] != 0:
+            wrong.append("no event has started the daemon")
     return wrong
 
 

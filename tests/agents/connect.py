@@ -112,18 +112,22 @@ def hookyard(session, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
+def installed(session, name, turns):
+    """Has a model with these turns, the settings of an agent, and those of hookyard in place. Returns the file of
+    the settings, these, and the command and environment of a session."""
+    file, settings, command, environment = AGENTS[name][0](session, session.model(turns))
+    file = session.home / file
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(settings, indent=4))
+    (session.place / "hookyard.yaml").write_text(f"workspace_roots: [{session.project}]\n")
+    return file, settings, command, environment
+
+
 def try_agent(name, adopts):
     """What is wrong with a connected agent."""
-    prepare, turns = AGENTS[name]
     wrong = []
     with Session(HOOKYARD) as session:
-        port = session.model(turns)
-        file, settings, command, environment = prepare(session, port)
-        file = session.home / file
-        file.parent.mkdir(exist_ok=True)
-        before = json.dumps(settings, indent=4)
-        file.write_text(before)
-        (session.place / "hookyard.yaml").write_text(f"workspace_roots: [{session.project}]\n")
+        file, settings, command, environment = installed(session, name, AGENTS[name][1])
         code, said = hookyard(session, "new", "my-guard")
         # On a terminal, `new` asks.
         digest = re.search(r"trust .*--yes (\w+)", said)
@@ -163,16 +167,10 @@ def try_agent(name, adopts):
 
 def try_pack(name):
     """What is wrong with a pack of guards in a connected agent. If the guard let the command pass, `rm` itself would refuse it."""
-    prepare, turns = AGENTS[name]
-    turns = json.loads(json.dumps(turns).replace("frobnicate --everything", "rm -rf /"))
+    turns = json.loads(json.dumps(AGENTS[name][1]).replace("frobnicate --everything", "rm -rf /"))
     wrong = []
     with Session(HOOKYARD) as session:
-        port = session.model(turns)
-        file, settings, command, environment = prepare(session, port)
-        file = session.home / file
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(settings))
-        (session.place / "hookyard.yaml").write_text(f"workspace_roots: [{session.project}]\n")
+        _, _, command, environment = installed(session, name, turns)
         code, said = hookyard(session, "add", "dangerous-commands")
         if code != 0:
             wrong.append(f"the pack is not there: {said}")

@@ -1,5 +1,5 @@
 //! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
-//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched traces sessions flat`. Refuses to judge: it fails
+//! of its own. Rows can be named: `cargo bench --bench daemon -- socket lines relay watched traces sessions flat`. Refuses to judge: it fails
 //! nothing but an answer that is wrong.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
@@ -8,6 +8,7 @@ mod load;
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -15,7 +16,10 @@ use std::{
 
 use load::{Connection, Times, request};
 use tempfile::TempDir;
-use tokio::time::Instant;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter},
+    time::Instant,
+};
 
 /// Pairs of rounds; the median of the pairs' ratios is what counts.
 const PAIRS: usize = 21;
@@ -42,16 +46,22 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
-    if let [first, socket] = words.as_slice()
-        && first == "echo"
-    {
-        return runtime.block_on(echo(Path::new(socket)));
+    if let [first, socket] = words.as_slice() {
+        match first.as_str() {
+            "echo" => return runtime.block_on(echo(Path::new(socket))),
+            "echo-lines" => return runtime.block_on(echo_lines(Path::new(socket), Flush::EachLine)),
+            "echo-batches" => return runtime.block_on(echo_lines(Path::new(socket), Flush::WhenNoneWaits)),
+            _ => {}
+        }
     }
     let wanted = |row: &str| words.is_empty() || words.iter().any(|word| word == row);
     println!("| what | hookyard | floor | ratio | goal |");
     println!("| --- | --- | --- | --- | --- |");
     if wanted("socket") {
         runtime.block_on(socket());
+    }
+    if wanted("lines") {
+        runtime.block_on(lines());
     }
     if wanted("relay") {
         relay();
@@ -105,6 +115,7 @@ impl Server {
         }
         let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
         command.arg("serve").arg("--workspace").arg(directory.path().join("shop"));
+        command.arg("--set").arg(format!("listen.lines={}", directory.path().join("lines").display()));
         command.arg("--socket").arg(directory.path().join("socket")).args(["--set", "trust=off"]);
         command.arg("--home").arg(directory.path().join("home"));
         if telling == Telling::IdleTraces {
@@ -126,9 +137,14 @@ impl Server {
 
     /// What answers every request with its own body.
     async fn echo() -> Self {
+        Self::echo_of("echo").await
+    }
+
+    /// This program, as the server of this name.
+    async fn echo_of(name: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.arg("echo").arg(directory.path().join("socket")).stderr(Stdio::null());
+        command.arg(name).arg(directory.path().join("socket")).stderr(Stdio::null());
         Self::start(directory, command).await
     }
 
@@ -143,6 +159,10 @@ impl Server {
 
     fn socket(&self) -> PathBuf {
         self.directory.path().join("socket")
+    }
+
+    fn lines(&self) -> PathBuf {
+        self.directory.path().join("lines")
     }
 
     /// Its memory, in bytes.
@@ -165,6 +185,33 @@ async fn echo(socket: &Path) {
     let router =
         axum::Router::new().route("/v1/events", axum::routing::post(async |body: axum::body::Bytes| body));
     axum::serve(listener, router).await.expect("it serves");
+}
+
+/// When an echo of lines sends what it has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    EachLine,
+    WhenNoneWaits,
+}
+
+async fn echo_lines(socket: &Path, flush: Flush) {
+    let listener = tokio::net::UnixListener::bind(socket).expect("a socket");
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        tokio::spawn(async move {
+            let (reader, writer) = stream.into_split();
+            let mut reader = BufReader::with_capacity(64 << 10, reader);
+            let mut writer = BufWriter::with_capacity(64 << 10, writer);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
+                writer.write_all(&line).await.expect("a client that reads");
+                line.clear();
+                if flush == Flush::EachLine || !reader.buffer().contains(&b'\n') {
+                    writer.flush().await.expect("a client that reads");
+                }
+            }
+        });
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -209,6 +256,55 @@ async fn socket() {
         "| socket round trip, no hook wants it, {AT_ONCE} at once | {ours:.0}/s | axum echo: {floor:.0}/s | {ratio:.2} | ≥ 0.70 |"
     );
     println!("| the same, p99 | – | axum echo | {tail:.2} | ≤ 5 |");
+}
+
+/// Events as lines on one connection, with no hook to run: beside bare echoes of lines, and beside the door of HTTP.
+async fn lines() {
+    let event = event(1, 1).replace(r#","tool_call_id":"call-1""#, "");
+    let line = |bytes: &mut Vec<u8>, id: usize| {
+        writeln!(bytes, r#"{{"id":{id},"event":{event}}}"#).expect("memory");
+    };
+    let request = |_| request("/v1/events", &event);
+    let number = AT_ONCE * EACH * 4;
+    let round = async |socket: &Path| load::lines(socket, AT_ONCE, number, line).await;
+    let mut rates: [Vec<f64>; 4] = Default::default();
+    let mut ratios: [Vec<f64>; 3] = Default::default();
+    for pair in 0..PAIRS {
+        let hookyard = Server::hookyard(OTHER).await;
+        let (each, batches) = (Server::echo_of("echo-lines").await, Server::echo_of("echo-batches").await);
+        let mut measured = [0.0; 4];
+        // The first turn warms them up, and the order changes from pair to pair.
+        for turn in 0..2 {
+            for place in 0..4 {
+                let who = if pair % 2 == 0 { place } else { 3 - place };
+                measured[who] = match who {
+                    0 => {
+                        let (rate, last) = round(&hookyard.lines()).await;
+                        assert!(last.contains(r#""verdict":"proceed""#), "{last}");
+                        rate
+                    }
+                    1 => round(&each.socket()).await.0,
+                    2 => round(&batches.socket()).await.0,
+                    _ => load::one_after_the_other(&hookyard.socket(), AT_ONCE, EACH, request).await.rate,
+                };
+            }
+            if turn == 1 {
+                for (rates, rate) in rates.iter_mut().zip(measured) {
+                    rates.push(rate);
+                }
+                for (ratios, floor) in ratios.iter_mut().zip(&measured[1..]) {
+                    ratios.push(measured[0] / floor);
+                }
+            }
+        }
+    }
+    let [ours, each, batches, http] = rates.map(median);
+    let [of_each, of_batches, of_http] = ratios.map(median);
+    println!(
+        "| lines, no hook wants it, {AT_ONCE} in flight on one connection | {ours:.0}/s | echo of lines: {each:.0}/s | {of_each:.2} | ≥ 0.70 |"
+    );
+    println!("| the same | – | echo of lines, answers sent together: {batches:.0}/s | {of_batches:.2} | – |");
+    println!("| the same | – | over HTTP, {AT_ONCE} connections: {http:.0}/s | {of_http:.2} | ≥ 4 |");
 }
 
 /// A whole process that passes an event on, beside the least program there is.

@@ -104,6 +104,38 @@ pub(crate) async fn one_after_the_other(
     collect(tasks, begun, connections * each).await
 }
 
+/// So many events on one connection as lines, each sent when one before it is answered, and so many under way. Refuses to
+/// know what is in an answer: the last one is returned.
+pub(crate) async fn lines(
+    socket: &Path,
+    in_flight: usize,
+    number: usize,
+    line: impl Fn(&mut Vec<u8>, usize),
+) -> (f64, String) {
+    let mut stream = UnixStream::connect(socket).await.expect("a server");
+    let (mut outgoing, mut incoming) = (Vec::new(), Vec::with_capacity(256 << 10));
+    let (mut sent, mut answered, mut last) = (0, 0, Vec::new());
+    let begun = Instant::now();
+    while answered < number {
+        while sent < number && sent - answered < in_flight {
+            line(&mut outgoing, sent);
+            sent += 1;
+        }
+        stream.write_all(&outgoing).await.expect("a server that reads");
+        outgoing.clear();
+        let read = stream.read_buf(&mut incoming).await.expect("a server that answers");
+        assert!(read > 0, "the server hung up: {}", String::from_utf8_lossy(&incoming));
+        let ends: Vec<_> = memchr::memchr_iter(b'\n', &incoming).collect();
+        answered += ends.len();
+        if let [.., end] = ends[..] {
+            let start = ends.iter().rev().nth(1).map_or(0, |before| before + 1);
+            last = incoming[start..end].to_vec();
+            incoming.drain(..=end);
+        }
+    }
+    (number as f64 / begun.elapsed().as_secs_f64(), String::from_utf8_lossy(&last).into_owned())
+}
+
 /// Many sessions, each of which sends an event in every period, however long the answers take: a request that has to
 /// wait for the one before it on its connection has waited since it was due.
 pub(crate) async fn sessions(

@@ -127,6 +127,7 @@ pub(super) fn last_good_fact(known: &LastGoodFile) -> String {
 fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     let up = coarse_duration(Duration::from_millis(status.uptime_ms));
     let tcp = status.tcp.as_ref().map(|address| format!(" and http://{address}")).unwrap_or_default();
+    let lines = status.lines.as_ref().map(|path| format!(", lines at {path}")).unwrap_or_default();
     let metrics = status.metrics.as_ref();
     let metrics = metrics.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
     let workspaces = plural(status.workspaces, "workspace");
@@ -138,7 +139,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
             "hookyard",
             format!("{} {}, pid {}, up {up}, node {}", status.version, status.phase, status.pid, status.node),
         ),
-        ("listens", format!("{}{tcp}{metrics}", status.socket)),
+        ("listens", format!("{}{lines}{tcp}{metrics}", status.socket)),
         ("serves", format!("{workspaces} with {hooks}; watching their files: {}", status.watch)),
         ("works on", format!("{events} in flight; {runs} known, {} active", status.active_runs)),
     ];

@@ -105,6 +105,11 @@ impl Admission {
         Self { router: routes::router(context.clone()), context }
     }
 
+    /// What its requests have.
+    pub(super) fn context(&self) -> &RequestContext {
+        &self.context
+    }
+
     /// The share of its listener.
     pub(super) fn share(&self) -> &ListenerShare {
         &self.context.share
@@ -214,7 +219,7 @@ impl Admission {
 
     /// Whether the guards of a request that is refused now are loaded.
     fn guards(&self) -> RefusedGuards {
-        if self.context.daemon.loading.is_done() { RefusedGuards::Loaded } else { RefusedGuards::NotLoaded }
+        RefusedGuards::of(&self.context.daemon)
     }
 
     /// Authorizes a request.
@@ -285,8 +290,7 @@ impl Admission {
         if route.limit != RequestLimit::Counted {
             return Ok(());
         }
-        let daemon = &self.context.daemon;
-        daemon.loading.done(daemon.settings.limits.pending_deadline).await
+        self.context.daemon.loaded().await
     }
 
     /// Forwards a request to its route. It keeps its permit for as long as that says.

@@ -56,6 +56,7 @@ impl AccessRight {
 pub(super) enum ListenerKind {
     EventSocket,
     ControlSocket,
+    LinesSocket,
     Tcp,
     Metrics,
 }
@@ -66,6 +67,7 @@ impl ListenerKind {
         match self {
             Self::EventSocket => "event_socket",
             Self::ControlSocket => "control_socket",
+            Self::LinesSocket => "lines_socket",
             Self::Tcp => "tcp",
             Self::Metrics => "metrics",
         }

@@ -32,6 +32,8 @@ use super::{
     denials::Peer,
     handed_over::{ListenerOwner, ListenerRole},
     handover_slot::{AcceptGate, AcceptPhase, AcceptStep, HandoverListener, accept_step},
+    lines::{self, LinesDoor, LinesEnd},
+    listener_share::ListenerShare,
     monitored_io::MonitoredIo,
     socket::Socket,
     state::DaemonState,
@@ -79,9 +81,10 @@ pub(super) struct OpenListener {
 impl OpenListener {
     /// What a daemon gets that replaces this one.
     pub(super) fn for_handover(&self) -> io::Result<HandoverListener> {
+        use Listener::{ControlSocket, EventSocket, LinesSocket, Tcp};
         let descriptor = match &self.listener {
-            Listener::EventSocket(listener) | Listener::ControlSocket(listener, _) => listener.as_fd(),
-            Listener::Tcp(listener, _) => listener.as_fd(),
+            EventSocket(it) | ControlSocket(it, _) | LinesSocket(it) => it.as_fd(),
+            Tcp(it, _) => it.as_fd(),
         };
         let descriptor = descriptor.try_clone_to_owned()?;
         Ok(HandoverListener { role: self.role, owner: self.owner, descriptor })
@@ -94,13 +97,14 @@ pub(super) enum Listener {
     EventSocket(UnixListener),
     /// The control socket. Connections of hooks count as those of the event socket.
     ControlSocket(UnixListener, Admission),
+    LinesSocket(UnixListener),
     Tcp(TcpListener, ListenerAuth),
 }
 
 impl Listener {
     /// Whether its clients send events, and wait for them.
     fn takes_events(&self) -> bool {
-        matches!(self, Self::EventSocket(_) | Self::Tcp(_, ListenerAuth::Tcp(_)))
+        matches!(self, Self::EventSocket(_) | Self::LinesSocket(_) | Self::Tcp(_, ListenerAuth::Tcp(_)))
     }
 }
 
@@ -191,6 +195,7 @@ impl Connections {
             Listener::ControlSocket(listener, of_hooks) => {
                 self.admit_control_peer(listener.accept().await?.0, admission, of_hooks);
             }
+            Listener::LinesSocket(listener) => self.admit_lines_peer(listener.accept().await?.0, admission),
             Listener::Tcp(listener, auth) => {
                 let (stream, address) = listener.accept().await?;
                 self.admit_tcp_peer(stream, address, auth, admission);
@@ -212,6 +217,12 @@ impl Connections {
                 let listener = listener.into_std()?;
                 loop {
                     self.admit_control_peer(unix_stream(listener.accept()?.0)?, admission, &of_hooks);
+                }
+            }
+            Listener::LinesSocket(listener) => {
+                let listener = listener.into_std()?;
+                loop {
+                    self.admit_lines_peer(unix_stream(listener.accept()?.0)?, admission);
                 }
             }
             Listener::Tcp(listener, auth) => {
@@ -239,6 +250,17 @@ impl Connections {
         }
     }
 
+    fn admit_lines_peer(&self, stream: UnixStream, admission: &Admission) {
+        let Some(peer) = admitted(stream.peer_cred()) else { return };
+        self.place(admission.share(), |place| {
+            let is_beyond_limit = matches!(place, ConnectionPlace::BeyondLimit(_));
+            let door = LinesDoor::new(admission.context(), peer.uid(), is_beyond_limit);
+            let (draining, closing) = (self.draining.clone(), self.closing.clone());
+            let end = LinesEnd { timeouts: self.timeouts, draining, closing };
+            lines::serve(stream, door, end).map(|()| drop(place))
+        });
+    }
+
     fn admit_tcp_peer(
         &self,
         stream: TcpStream,
@@ -261,13 +283,21 @@ impl Connections {
         peer: Peer,
         admission: &Admission,
     ) {
-        let share = admission.share();
+        self.place(admission.share(), |place| {
+            self.clone().serve(stream, auth, peer, admission.clone(), place)
+        });
+    }
+
+    /// Serves a connection in a place of its listener, if one is left.
+    fn place<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        share: &ListenerShare,
+        serve: impl FnOnce(ConnectionPlace) -> F,
+    ) {
         if let Some(permit) = share.connect() {
-            let place = ConnectionPlace::Open(permit);
-            self.tasks.spawn(self.clone().serve(stream, auth, peer, admission.clone(), place));
+            self.tasks.spawn(serve(ConnectionPlace::Open(permit)));
         } else if let Some(permit) = share.refuse() {
-            let place = ConnectionPlace::BeyondLimit(permit);
-            let refusing = self.clone().serve(stream, auth, peer, admission.clone(), place);
+            let refusing = serve(ConnectionPlace::BeyondLimit(permit));
             // It takes longer if the peer sends nothing or does not read the response.
             self.tasks.spawn(async { drop(timeout(REFUSAL_TIME, refusing).await) });
         }

@@ -20,10 +20,10 @@ use crate::{
 };
 
 /// The `Retry-After` of every 503, in seconds.
-const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
+const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The `Retry-After` of every 429, in seconds.
-const RETRY_AFTER_ATTEMPTS: HeaderValue = HeaderValue::from_static("60");
+const RETRY_AFTER_ATTEMPTS: u32 = 60;
 
 /// The `WWW-Authenticate` of every 401.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
@@ -119,7 +119,7 @@ impl ApiError {
     }
 
     /// The same for a request whose hooks may have run.
-    fn after_hooks(self) -> Self {
+    pub(super) fn after_hooks(self) -> Self {
         Self { retry: Retry::MayRepeat, ..self }
     }
 
@@ -151,6 +151,15 @@ impl ApiError {
             "send it as an absolute path"
         };
         Self::not_found("no_workspace", message, hint)
+    }
+
+    /// The seconds after which to send the request again.
+    pub(super) fn retry_after(&self) -> Option<u32> {
+        match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => Some(RETRY_AFTER_SECONDS),
+            StatusCode::TOO_MANY_REQUESTS => Some(RETRY_AFTER_ATTEMPTS),
+            _ => None,
+        }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -219,6 +228,13 @@ impl ApiError {
         let hint = "send the event again if its hooks may run twice, when a new daemon may have started";
         let message = DispatchError::Interrupted.to_string();
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "interrupted", message, hint).after_hooks()
+    }
+
+    /// The outcome could not be written as JSON.
+    pub(super) fn unwritten(error: &serde_json::Error) -> Self {
+        let message = format!("cannot serialize the outcome: {error}");
+        let hint = "report this as a bug, with the event";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unwritten", message, hint)
     }
 
     /// Another daemon takes over already, or this one stops.
@@ -338,16 +354,13 @@ impl From<WorkspaceError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let retry_after = self.retry_after();
         let Self { status, code, retry, message, hint } = self;
         let mut response =
             (status, Json(ErrorBody { error: ErrorText { code, retry, message, hint } })).into_response();
-        let header = match status {
-            StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, RETRY_AFTER_SECONDS)),
-            StatusCode::TOO_MANY_REQUESTS => Some((RETRY_AFTER, RETRY_AFTER_ATTEMPTS)),
-            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, BEARER)),
-            _ => None,
-        };
-        response.headers_mut().extend(header);
+        let headers = response.headers_mut();
+        headers.extend(retry_after.map(|seconds| (RETRY_AFTER, seconds.into())));
+        headers.extend((status == StatusCode::UNAUTHORIZED).then_some((WWW_AUTHENTICATE, BEARER)));
         response
     }
 }

@@ -21,7 +21,7 @@ use super::socket::default_control_socket;
 use crate::{config::ListenSettings, platform::is_listening};
 
 /// The most sockets that are handed over: one of each role.
-const MAX_SOCKETS: usize = 4;
+const MAX_SOCKETS: usize = 5;
 
 /// The number of sockets that the service manager hands over.
 #[cfg(feature = "cli")]
@@ -41,7 +41,7 @@ const NAMES_VARIABLE: &str = "LISTEN_FDNAMES";
 pub enum HandedOverError {
     /// The number of sockets is not a number, or there are too many.
     #[error(
-        "`LISTEN_FDS` is {0:?}; hookyard takes at most {MAX_SOCKETS} sockets: events, control, tcp and metrics"
+        "`LISTEN_FDS` is {0:?}; hookyard takes at most {MAX_SOCKETS} sockets: events, control, lines, tcp and metrics"
     )]
     Count(String),
     /// It is not a listening stream socket.
@@ -76,8 +76,8 @@ pub enum HandedOverError {
     },
     /// Nothing says what the socket is for.
     #[error(
-        "the socket {0} that was handed over is neither the event socket nor the control socket; name it by \
-         `FileDescriptorName=`: events, control, tcp or metrics"
+        "the socket {0} that was handed over is neither the event socket nor the control socket nor that of lines; name \
+         it by `FileDescriptorName=`: events, control, lines, tcp or metrics"
     )]
     Role(String),
 }
@@ -87,18 +87,20 @@ pub enum HandedOverError {
 pub(super) enum ListenerRole {
     Events,
     Control,
+    Lines,
     Tcp,
     Metrics,
 }
 
 impl ListenerRole {
-    const ALL: [Self; MAX_SOCKETS] = [Self::Events, Self::Control, Self::Tcp, Self::Metrics];
+    const ALL: [Self; MAX_SOCKETS] = [Self::Events, Self::Control, Self::Lines, Self::Tcp, Self::Metrics];
 
     /// The name in `FileDescriptorName=`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Events => "events",
             Self::Control => "control",
+            Self::Lines => "lines",
             Self::Tcp => "tcp",
             Self::Metrics => "metrics",
         }
@@ -109,7 +111,7 @@ impl ListenerRole {
     }
 
     fn is_unix(self) -> bool {
-        matches!(self, Self::Events | Self::Control)
+        matches!(self, Self::Events | Self::Control | Self::Lines)
     }
 }
 
@@ -197,6 +199,9 @@ impl HandedOver {
                 (_, Some(role)) => role,
                 (StdListener::Unix(_, path), None) if *path == control => ListenerRole::Control,
                 (StdListener::Unix(_, path), None) if *path == expected => ListenerRole::Events,
+                (StdListener::Unix(_, path), None) if listen.lines.as_ref() == Some(path) => {
+                    ListenerRole::Lines
+                }
                 (StdListener::Unix(..), None) => return Err(HandedOverError::Role(listener.place())),
                 (StdListener::Tcp(_, address), None) if listen.metrics == Some(*address) => {
                     ListenerRole::Metrics
@@ -218,6 +223,7 @@ pub(super) type Assigned<L, P> = Option<(L, P, ListenerOwner)>;
 pub(super) struct AssignedListeners {
     pub(super) events: Assigned<StdUnixListener, PathBuf>,
     pub(super) control: Assigned<StdUnixListener, PathBuf>,
+    pub(super) lines: Assigned<StdUnixListener, PathBuf>,
     pub(super) tcp: Assigned<StdTcpListener, SocketAddr>,
     pub(super) metrics: Assigned<StdTcpListener, SocketAddr>,
 }
@@ -239,6 +245,9 @@ impl AssignedListeners {
             (ListenerRole::Control, StdListener::Unix(listener, path)) => {
                 self.control.replace((listener, path, owner)).is_none()
             }
+            (ListenerRole::Lines, StdListener::Unix(listener, path)) => {
+                self.lines.replace((listener, path, owner)).is_none()
+            }
             (ListenerRole::Tcp, StdListener::Tcp(listener, address)) => {
                 self.tcp.replace((listener, address, owner)).is_none()
             }
@@ -252,7 +261,11 @@ impl AssignedListeners {
 
     /// Returns an error if one socket, or one place, is for two things.
     pub(super) fn check_apart(&self) -> Result<(), HandedOverError> {
-        let unix = [(ListenerRole::Events, &self.events), (ListenerRole::Control, &self.control)];
+        let unix = [
+            (ListenerRole::Events, &self.events),
+            (ListenerRole::Control, &self.control),
+            (ListenerRole::Lines, &self.lines),
+        ];
         let unix = unix.into_iter().filter_map(|(role, assigned)| {
             assigned.as_ref().map(|(listener, path, _)| (role, open_file(listener), file_at(path)))
         });
@@ -300,6 +313,7 @@ fn check_place(
         (ListenerRole::Control, StdListener::Unix(_, path)) => {
             other_path(listen.control_socket.as_deref(), path)
         }
+        (ListenerRole::Lines, StdListener::Unix(_, path)) => other_path(listen.lines.as_deref(), path),
         (ListenerRole::Tcp, StdListener::Tcp(_, address)) => other_address(listen.tcp, *address),
         (ListenerRole::Metrics, StdListener::Tcp(_, address)) => other_address(listen.metrics, *address),
         _ => None,

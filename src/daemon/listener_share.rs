@@ -121,6 +121,17 @@ impl ListenerShare {
         )
     }
 
+    pub(super) fn of_lines_socket(limits: &LimitSettings) -> Arc<Self> {
+        Self::new(
+            ListenerKind::LinesSocket,
+            EventSender::Known,
+            ListenerLimit::new(limits.lines_connections, "limits.lines_connections"),
+            ListenerLimit::new(limits.lines_requests, "limits.lines_requests"),
+            ListenerLimit { number: limits.lines_request_bodies, setting: "limits.lines_request_bodies" },
+            limits,
+        )
+    }
+
     /// The share of the TCP address, which may have fewer connections than the setting.
     pub(super) fn of_tcp(
         limits: &LimitSettings,
@@ -177,7 +188,7 @@ impl ListenerShare {
     /// its answer is read: anybody may ask for metrics, which are long.
     pub(super) fn counts_always(&self, right: AccessRight) -> bool {
         match self.kind {
-            ListenerKind::EventSocket | ListenerKind::ControlSocket => false,
+            ListenerKind::EventSocket | ListenerKind::ControlSocket | ListenerKind::LinesSocket => false,
             ListenerKind::Tcp => right == AccessRight::Metrics,
             ListenerKind::Metrics => true,
         }
@@ -222,6 +233,11 @@ impl ListenerShare {
             self.meters.stream_refused();
             ApiError::overloaded("the stream has reached its limit of readers, `limits.streams`")
         })
+    }
+
+    /// The budget of bodies.
+    pub(super) fn bodies(&self) -> &Arc<BodyBudget> {
+        &self.bodies
     }
 
     /// The bounds of the body of an event.

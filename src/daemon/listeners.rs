@@ -59,7 +59,9 @@ impl ListenerSource {
                     .control
                     .as_ref()
                     .map_or_else(|| beside(&event_path), |(_, path, _)| path.clone());
-                Ok(GivenListeners { event_path, control_path, assigned, replacement: None })
+                let lines_path = assigned.lines.as_ref().map(|(_, path, _)| path.clone());
+                let lines_path = lines_path.or_else(|| listen.lines.clone());
+                Ok(GivenListeners { event_path, control_path, lines_path, assigned, replacement: None })
             }
             Self::Replace => {
                 let control_path = beside(&event_path);
@@ -68,7 +70,8 @@ impl ListenerSource {
                     Some(replacement) => replacement.assign(listen, [&event_path, &control_path])?,
                     None => AssignedListeners::default(),
                 };
-                Ok(GivenListeners { event_path, control_path, assigned, replacement })
+                let lines_path = listen.lines.clone();
+                Ok(GivenListeners { event_path, control_path, lines_path, assigned, replacement })
             }
         }
     }
@@ -79,6 +82,7 @@ impl ListenerSource {
 pub(super) struct GivenListeners {
     pub(super) event_path: PathBuf,
     control_path: PathBuf,
+    lines_path: Option<PathBuf>,
     assigned: AssignedListeners,
     /// The daemon that is about to be replaced.
     pub(super) replacement: Option<Replacement>,
@@ -87,10 +91,11 @@ pub(super) struct GivenListeners {
 impl GivenListeners {
     /// Checks that no two listeners have one place, and the directories of the sockets.
     pub(super) fn prepare(&self, listen: &ListenSettings) -> Result<(), ServeError> {
-        check_sockets_apart(&self.event_path, &self.control_path)?;
+        check_sockets_apart(&self.event_path, &self.control_path, self.lines_path.as_deref())?;
         check_addresses_apart(listen)?;
         Socket::prepare(&self.event_path)?;
         Socket::prepare(&self.control_path)?;
+        self.lines_path.as_deref().map_or(Ok(()), Socket::prepare)?;
         Ok(())
     }
 
@@ -103,27 +108,58 @@ impl GivenListeners {
 
     /// Opens the sockets that were not handed over.
     pub(super) fn open_sockets(self) -> Result<(OpenListeners, Option<Replacement>), SocketError> {
-        let Self { event_path, control_path, assigned, replacement } = self;
-        let AssignedListeners { events, control, tcp, metrics } = assigned;
+        let Self { event_path, control_path, lines_path, assigned, replacement } = self;
+        let AssignedListeners { events, control, lines, tcp, metrics } = assigned;
         let (event_socket, events) = open_unix(events, &event_path)?;
         let (control_socket, control) = open_unix(control, &control_path)?;
-        let addresses =
-            DaemonAddresses { socket: event_path, control_socket: control_path, tcp: None, metrics: None };
-        let sockets = [event_socket, control_socket];
+        let mut sockets = vec![event_socket, control_socket];
+        let lines = match &lines_path {
+            None => None,
+            Some(path) => {
+                let (socket, listener) = open_unix(lines, path)?;
+                sockets.push(socket);
+                Some(listener)
+            }
+        };
+        let addresses = DaemonAddresses {
+            socket: event_path,
+            control_socket: control_path,
+            lines: lines_path,
+            tcp: None,
+            metrics: None,
+        };
         let given = (tcp, metrics);
         Ok((
-            OpenListeners { events, control, tcp: None, metrics: None, given, sockets, addresses },
+            OpenListeners { events, control, lines, tcp: None, metrics: None, given, sockets, addresses },
             replacement,
         ))
     }
 }
 
-/// Returns an error if one path is that of both sockets: whoever may send events could control the daemon.
-pub(super) fn check_sockets_apart(events: &Path, control: &Path) -> Result<(), SocketError> {
+/// Returns an error if one path is that of two sockets: whoever may send events could control the daemon.
+pub(super) fn check_sockets_apart(
+    events: &Path,
+    control: &Path,
+    lines: Option<&Path>,
+) -> Result<(), SocketError> {
+    let of_control = (control, "listen.control_socket");
+    let mut pairs = vec![((events, "listen.socket"), of_control)];
+    if let Some(lines) = lines {
+        let of_lines = (lines, "listen.lines");
+        pairs.extend([((events, "listen.socket"), of_lines), (of_control, of_lines)]);
+    }
+    for ((one, setting), (other, other_setting)) in pairs {
+        if is_same_path(one, other) {
+            return Err(SocketError::Shared { path: other.to_owned(), settings: [setting, other_setting] });
+        }
+    }
+    Ok(())
+}
+
+fn is_same_path(one: &Path, other: &Path) -> bool {
     let directory = |path: &Path| path.parent().and_then(|directory| directory.canonicalize().ok());
-    let is_same_name = events.file_name() == control.file_name();
-    let is_same = events == control || (is_same_name && directory(events) == directory(control));
-    if is_same { Err(SocketError::Shared(control.to_owned())) } else { Ok(()) }
+    let is_same_name = one.file_name() == other.file_name();
+    one == other || (is_same_name && directory(one) == directory(other))
 }
 
 /// Returns an error if one address is for events and for metrics: clients of the one come without a token.
@@ -144,11 +180,12 @@ type Owned<L> = (L, ListenerOwner);
 pub(super) struct OpenListeners {
     events: Owned<UnixListener>,
     control: Owned<UnixListener>,
+    lines: Option<Owned<UnixListener>>,
     tcp: Option<Owned<TcpListener>>,
     metrics: Option<Owned<TcpListener>>,
     /// The TCP sockets that were handed over and are not among them yet.
     given: (Assigned<StdTcpListener, SocketAddr>, Assigned<StdTcpListener, SocketAddr>),
-    sockets: [Socket; 2],
+    sockets: Vec<Socket>,
     pub(super) addresses: DaemonAddresses,
 }
 
@@ -187,6 +224,11 @@ impl OpenListeners {
         let listener = Listener::ControlSocket(listener, of_events.clone());
         let control = OpenListener { role: ListenerRole::Control, listener, owner };
         let mut listeners = vec![(events, of_events), (control, of_control)];
+        if let Some((listener, owner)) = self.lines {
+            let listener = Listener::LinesSocket(listener);
+            let open = OpenListener { role: ListenerRole::Lines, listener, owner };
+            listeners.push((open, Admission::new(state, ListenerShare::of_lines_socket(limits))));
+        }
         if let Some((listener, owner)) = self.tcp {
             let connections = tcp_places(limits.tcp_connections, "limits.tcp_connections");
             let share = ListenerShare::of_tcp(limits, connections, tokens.sender());
@@ -209,9 +251,9 @@ impl OpenListeners {
 /// The listeners of a daemon, ready to accept connections.
 #[derive(Debug)]
 pub(super) struct AdmittedListeners {
-    /// The event socket and the control socket.
-    pub(super) sockets: [Socket; 2],
-    /// The listeners, the first two of these sockets.
+    /// The event socket, the control socket and that of lines.
+    pub(super) sockets: Vec<Socket>,
+    /// The listeners, the first ones of these sockets.
     pub(super) listeners: Vec<(OpenListener, Admission)>,
 }
 

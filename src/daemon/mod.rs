@@ -1,7 +1,7 @@
-//! The daemon: hooks for hosts in any language, over a Unix socket and TCP.
+//! The daemon: hooks for hosts in any language, over Unix sockets and TCP.
 //!
 //! `connections` accepts connections, `admission` checks requests, `routes` answers them; `routes/events.rs` handles
-//! events. `socket`, `auth` and `tokens` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
+//! events, also those that come as `lines`. `socket`, `auth` and `tokens` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
 //! reloads changed hook files. `audit` and `traces` record outcomes. `client` and `sse` are the client's side.
 
 mod admission;
@@ -17,6 +17,7 @@ mod handed_over;
 mod handover;
 mod handover_slot;
 mod ledger_claim;
+mod lines;
 mod listener_share;
 mod listeners;
 mod loading;

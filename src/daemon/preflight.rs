@@ -118,7 +118,8 @@ pub(crate) fn preflight(
     let predecessor = if replaces { status_at(&control_path) } else { None };
     let is_replaced = predecessor.is_some();
     let running = predecessor.or_else(|| status_at(&event_path));
-    let check = Preflight { settings, event_path, control_path, running, replaces, is_replaced };
+    let lines_path = settings.listen.lines.clone();
+    let check = Preflight { settings, event_path, control_path, lines_path, running, replaces, is_replaced };
     let mut findings = check.tokens();
     findings.extend(check.sockets());
     findings.extend(check.addresses());
@@ -142,6 +143,7 @@ struct Preflight<'a> {
     settings: &'a Settings,
     event_path: PathBuf,
     control_path: PathBuf,
+    lines_path: Option<PathBuf>,
     /// The daemon that listens on one of the sockets.
     running: Option<DaemonStatus>,
     /// Whether the new daemon is to take over from it.
@@ -181,16 +183,23 @@ impl Preflight<'_> {
 
     /// The sockets, and the record of process groups beside them.
     fn sockets(&self) -> Vec<StartFinding> {
-        if let Err(error) = check_sockets_apart(&self.event_path, &self.control_path) {
-            return vec![StartFinding::error("listen.control_socket", error.to_string())];
+        let lines_path = self.lines_path.as_deref();
+        if let Err(error) = check_sockets_apart(&self.event_path, &self.control_path, lines_path) {
+            let subject = match &error {
+                SocketError::Shared { settings: [_, subject], .. } => subject,
+                _ => "listen.control_socket",
+            };
+            return vec![StartFinding::error(subject, error.to_string())];
         }
         let of_running = self.running.as_ref();
         let events = of_running.map(|running| Path::new(&running.socket));
         let control = of_running.map(|running| Path::new(&running.control_socket));
-        let found = [
+        let mut found = vec![
             self.socket(("listen.socket", "events"), &self.event_path, events),
             self.socket(("listen.control_socket", "control"), &self.control_path, control),
         ];
+        // That of the running daemon may be at another place: it is closed then.
+        found.extend(lines_path.map(|path| self.socket(("listen.lines", "lines"), path, None)));
         // A start gets as far as the record only if the directory can be used. It creates the default one.
         let is_there = self.event_path.parent().is_none_or(Path::exists);
         let is_usable = is_there && found[0].level != StartFindingLevel::Error;
@@ -214,7 +223,8 @@ impl Preflight<'_> {
             return StartFinding::error(subject, error.to_string());
         }
         if let Some(running) = self.running.as_ref().filter(|running| {
-            [&running.socket, &running.control_socket].iter().any(|socket| Path::new(socket) == path)
+            let sockets = [Some(&running.socket), Some(&running.control_socket), running.lines.as_ref()];
+            sockets.into_iter().flatten().any(|socket| Path::new(socket) == path)
         }) {
             if !self.replaces || self.is_replaced {
                 return self.of_running(subject, &shown.to_string(), running);

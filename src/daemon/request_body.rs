@@ -64,7 +64,7 @@ impl BodyBudget {
     }
 
     /// Counts a body that had no room. Returns the error for it.
-    fn exceeded(&self) -> ApiError {
+    pub(super) fn exceeded(&self) -> ApiError {
         self.refused.count();
         let setting = self.setting;
         ApiError::overloaded(format!("the limit of all request bodies, `{setting}`, is reached"))
@@ -73,25 +73,25 @@ impl BodyBudget {
 
 /// RAII guard: a body's share of the budget.
 #[derive(Debug)]
-struct BudgetShare {
+pub(super) struct BudgetShare {
     budget: Arc<BodyBudget>,
     bytes: usize,
 }
 
 impl BudgetShare {
-    fn none(budget: &Arc<BodyBudget>) -> Self {
+    pub(super) fn none(budget: &Arc<BodyBudget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 
     /// Gives back all but this much.
-    fn shrink(&mut self, bytes: usize) {
+    pub(super) fn shrink(&mut self, bytes: usize) {
         let excess = self.bytes.saturating_sub(bytes);
         self.bytes -= excess;
         self.budget.free.fetch_add(excess, Ordering::Relaxed);
     }
 
     /// Takes more of the budget. Returns whether there was enough.
-    fn grow(&mut self, bytes: usize) -> bool {
+    pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let less = |free: usize| free.checked_sub(bytes);
         let taken = self.budget.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
         if taken {
@@ -118,6 +118,11 @@ impl BufferedBody {
     /// Its bytes, without its share of the budget.
     pub(super) fn into_bytes(self) -> Bytes {
         self.bytes
+    }
+
+    /// The same, while it keeps its share.
+    pub(super) fn to_bytes(&self) -> Bytes {
+        self.bytes.clone()
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Daemon {
     pub(super) tasks: JoinSet<()>,
     /// What the daemon does for the one that it has replaced, until that one has ended.
     pub(super) predecessor: JoinSet<()>,
-    pub(super) sockets: [Socket; 2],
+    pub(super) sockets: Vec<Socket>,
     /// Dropped last: another daemon may start once it is gone.
     _ledger: GroupLedger,
 }
@@ -141,6 +141,11 @@ impl Daemon {
     /// The path of its control socket.
     pub fn control_socket(&self) -> &Path {
         &self.state.addresses.control_socket
+    }
+
+    /// The path of its socket of lines, if it has one.
+    pub fn lines(&self) -> Option<&Path> {
+        self.state.addresses.lines.as_deref()
     }
 
     /// Its TCP address, if it listens on one.
@@ -254,7 +259,11 @@ async fn orchestrator(
 ) -> Result<Orchestrator, StartError> {
     let listeners = OwnListeners {
         tcp: [addresses.tcp, addresses.metrics].into_iter().flatten().collect(),
-        sockets: vec![addresses.socket.clone(), addresses.control_socket.clone()],
+        sockets: [Some(&addresses.socket), Some(&addresses.control_socket), addresses.lines.as_ref()]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect(),
     };
     let builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
     let mut builder = builder.own_listeners(listeners).load_options(LoadOptions::OF_DAEMON);

@@ -49,9 +49,14 @@ pub enum SocketError {
     /// Another daemon listens on it.
     #[error("another hookyard listens on {}; stop it first, or choose another path under `listen` in the settings", .0.display())]
     Taken(PathBuf),
-    /// It is to be the event socket and the control socket.
-    #[error("`listen.socket` and `listen.control_socket` are both {}; give each a path of its own", .0.display())]
-    Shared(PathBuf),
+    /// One path is to be that of two sockets.
+    #[error("`{}` and `{}` are both {}; give each a path of its own", settings[0], settings[1], path.display())]
+    Shared {
+        /// The path.
+        path: PathBuf,
+        /// The settings that name it.
+        settings: [&'static str; 2],
+    },
     /// The path is taken by something other than a socket of this user.
     #[error("{} is {what}; remove it, or choose another path under `listen` in the settings", path.display())]
     Foreign {

@@ -144,7 +144,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The files of the sockets that belong to the daemon. The first two listeners are those of the sockets.
+    /// The files of the sockets that belong to the daemon. The first listeners are those of the sockets.
     fn own_files(&self, listeners: &[AdmittedListener]) -> Vec<SocketFile> {
         let sockets = self.sockets.iter().zip(listeners);
         let owned = sockets.filter(|(_, (open, _))| open.owner == ListenerOwner::Daemon);

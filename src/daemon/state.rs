@@ -77,6 +77,8 @@ pub(super) struct DaemonAddresses {
     /// The event socket.
     pub(super) socket: PathBuf,
     pub(super) control_socket: PathBuf,
+    /// The socket of lines.
+    pub(super) lines: Option<PathBuf>,
     pub(super) tcp: Option<SocketAddr>,
     /// The TCP address that serves metrics and health only.
     pub(super) metrics: Option<SocketAddr>,
@@ -232,6 +234,13 @@ impl DaemonState {
             self.draining.cancel();
         }
         self.phase.send_replace(phase);
+    }
+
+    /// Waits until the workspaces are loaded: an earlier event would find no hooks.
+    ///
+    /// Returns an error if that takes longer than `limits.pending_deadline`, or if the daemon stops before.
+    pub(super) async fn loaded(&self) -> Result<(), ApiError> {
+        self.loading.done(self.settings.limits.pending_deadline).await
     }
 
     /// The workspaces are loaded: events are judged from now on.

@@ -75,6 +75,9 @@ impl From<LocateError> for ApiError {
     }
 }
 
+/// The workspace of an event, if it has one.
+type LocateResult = Result<Option<WorkspaceId>, LocateError>;
+
 /// Where a working directory is.
 enum LookupResult {
     /// In a registered workspace.
@@ -129,16 +132,11 @@ impl WorkspaceLocator {
         orchestrator: &Orchestrator,
         sender: EventSender,
         event: &Event,
-    ) -> Result<Option<WorkspaceId>, LocateError> {
-        let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
-            return match self.unloaded.of_event(event) {
-                Some(workspace) => Err(LocateError::NotLoaded(workspace)),
-                None => Ok(event.workspace_id.clone()),
-            };
-        };
-        if let Some(cached) = self.cached(orchestrator, cwd) {
-            return Ok(Some(cached.workspace));
+    ) -> LocateResult {
+        if let Some(located) = self.locate_known(orchestrator, event) {
+            return located;
         }
+        let Some(cwd) = &event.cwd else { return Ok(None) };
         if let Some(workspace) = self.unloaded.of_directory(orchestrator, cwd).await {
             return Err(LocateError::NotLoaded(workspace));
         }
@@ -146,12 +144,8 @@ impl WorkspaceLocator {
         let id = match found {
             LookupResult::Registered(id) if is_loaded(orchestrator, &id).await => id,
             LookupResult::Registered(id) => {
-                let why = "it was removed while it was loaded".into();
-                return Err(LocateError::NotLoaded(UnloadedWorkspace {
-                    id,
-                    root: PathBuf::from(&**cwd),
-                    why,
-                }));
+                let (root, why) = (PathBuf::from(&**cwd), "it was removed while it was loaded".into());
+                return Err(LocateError::NotLoaded(UnloadedWorkspace { id, root, why }));
             }
             LookupResult::Unregistered(directory) => {
                 Box::pin(self.register(orchestrator, sender, directory)).await?
@@ -160,6 +154,15 @@ impl WorkspaceLocator {
         };
         self.cache(cwd, id.clone());
         Ok(Some(id))
+    }
+
+    /// The same where the disk needs no look, as with nearly every event; nothing where it does.
+    pub(super) fn locate_known(&self, orchestrator: &Orchestrator, event: &Event) -> Option<LocateResult> {
+        let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
+            let unloaded = self.unloaded.of_event(event).map(LocateError::NotLoaded);
+            return Some(unloaded.map_or_else(|| Ok(event.workspace_id.clone()), Err));
+        };
+        self.cached(orchestrator, cwd).map(|cached| Ok(Some(cached.workspace)))
     }
 
     /// Whose guards an event would have reached that cannot be handled. Registers its directory as

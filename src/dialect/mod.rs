@@ -54,6 +54,8 @@ pub use openharness::{
     HookRules, OpenHarness, ReferenceLookup, ResolvedPath, UnixSockets, UnsafeVariables, read_hook,
 };
 pub(crate) use output::error_message;
+#[cfg(feature = "daemon")]
+pub(crate) use partial_event::{partial_value, raw_field};
 pub use response::http_body;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings::disabling_phrase;

@@ -11,6 +11,8 @@ pub(super) fn string_fields(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<
         if !wanted(&name) {
             return;
         }
+        let FieldValue::Whole(value) = value else { return };
+        let value = text(value);
         match found.iter_mut().find(|(known, _)| *known == name) {
             // Nobody knows which of the two counts.
             Some((_, known)) if *known != value => *known = None,
@@ -21,28 +23,61 @@ pub(super) fn string_fields(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<
     found
 }
 
+/// The value of a field of the outermost object, as it is written; nothing if it is not there to its end, or twice.
+#[cfg(feature = "daemon")]
+pub(crate) fn raw_field<'b>(bytes: &'b [u8], wanted: &str) -> Option<&'b [u8]> {
+    let mut found = Vec::new();
+    Scanner { bytes, position: 0 }.scan(|name, value| found.extend((name == wanted).then_some(value)));
+    match found[..] {
+        [FieldValue::Whole(value)] => Some(value),
+        _ => None,
+    }
+}
+
+/// The same, of a field that may be cut off at the end of the bytes.
+#[cfg(feature = "daemon")]
+pub(crate) fn partial_value<'b>(bytes: &'b [u8], wanted: &str) -> Option<&'b [u8]> {
+    let mut found = None;
+    Scanner { bytes, position: 0 }.scan(|name, value| found = found.or((name == wanted).then_some(value)));
+    found.map(|(FieldValue::Whole(value) | FieldValue::CutOff(value))| value)
+}
+
+/// The value of a field, as it is written.
+#[derive(Debug, Clone, Copy)]
+enum FieldValue<'b> {
+    Whole(&'b [u8]),
+    /// It may go on behind the end of the bytes, or is no JSON.
+    #[cfg_attr(
+        not(feature = "daemon"),
+        expect(dead_code, reason = "only the daemon gets the beginnings of lines")
+    )]
+    CutOff(&'b [u8]),
+}
+
 struct Scanner<'b> {
     bytes: &'b [u8],
     position: usize,
 }
 
 impl<'b> Scanner<'b> {
-    /// Calls `field` with the name of each field of the outermost object, and its value if that is a string. `None` at
-    /// the end of what can be read.
-    fn scan(&mut self, mut field: impl FnMut(String, Option<String>)) -> Option<()> {
+    /// Calls `field` with the name and the value of each field of the outermost object. `None` at the end of what can be
+    /// read.
+    fn scan(&mut self, mut field: impl FnMut(String, FieldValue<'b>)) -> Option<()> {
         self.expect(b'{')?;
         loop {
             let name = text(self.string()?);
             self.expect(b':')?;
-            let value = if self.peek()? == b'"' {
-                text(self.string()?)
-            } else {
-                self.skip_value()?;
-                None
+            let first = self.peek()?;
+            let start = self.position;
+            let whole = if first == b'"' { self.string().map(drop) } else { self.skip_value() };
+            let value = match whole {
+                Some(()) => FieldValue::Whole(self.bytes[start..self.position].trim_ascii_end()),
+                None => FieldValue::CutOff(&self.bytes[start..]),
             };
             if let Some(name) = name {
                 field(name, value);
             }
+            whole?;
             self.expect(b',')?;
         }
     }

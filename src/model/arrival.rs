@@ -65,7 +65,7 @@ impl Arrival {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventOrigin {
-    /// The listener: `event_socket`, `control_socket` or `tcp`.
+    /// The listener: `event_socket`, `control_socket`, `lines_socket` or `tcp`.
     pub listener: &'static str,
     /// Who sent it.
     pub peer: EventPeer,

@@ -294,10 +294,9 @@ impl Builder {
 /// Where a daemon with these settings listens.
 fn configured_listeners(settings: &Settings) -> OwnListeners {
     let listen = &settings.listen;
-    OwnListeners {
-        tcp: [listen.tcp, listen.metrics].into_iter().flatten().collect(),
-        sockets: [&listen.socket, &listen.control_socket].into_iter().flatten().cloned().collect(),
-    }
+    let sockets = [&listen.socket, &listen.control_socket, &listen.lines];
+    let tcp = [listen.tcp, listen.metrics].into_iter().flatten().collect();
+    OwnListeners { tcp, sockets: sockets.into_iter().flatten().cloned().collect() }
 }
 
 fn run_context(

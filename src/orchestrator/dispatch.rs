@@ -52,7 +52,7 @@ impl Orchestrator {
         &self,
         sender: EventSender,
         event: Event,
-    ) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
+    ) -> impl Future<Output = Result<Outcome, DispatchError>> + Send + Unpin {
         let snapshots = self.0.registry.load();
         let id = event.workspace_id.as_ref();
         match (snapshots.find(id), id) {

@@ -24,7 +24,7 @@ const VERSION: u32 = 1;
 const MOST_NODES: usize = 64;
 
 /// The listeners that an event may have come through.
-const LISTENERS: [&str; 3] = ["event_socket", "control_socket", "tcp"];
+const LISTENERS: [&str; 4] = ["event_socket", "control_socket", "lines_socket", "tcp"];
 
 /// An event as it is written. Keys are left out where they say nothing.
 #[derive(Debug, Serialize)]

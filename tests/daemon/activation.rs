@@ -100,11 +100,13 @@ fn connections_wait_in_handed_over_sockets_while_the_daemon_restarts() {
     let (events, control, path) = sockets(&setting);
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
+    let lines = private(&path.with_file_name("lines.sock"));
     let handed = Handed::new(vec![
         (&tcp, "tcp"),
         (&control, "hookyard.socket"),
         (&events, "events"),
         (&metrics, "metrics"),
+        (&lines, "lines"),
     ]);
     // Sent before there is a daemon.
     let early = thread::spawn({
@@ -116,6 +118,7 @@ fn connections_wait_in_handed_over_sockets_while_the_daemon_restarts() {
     let status = daemon.get("/v1/status");
     assert_eq!(status["tcp"], tcp.local_addr().unwrap().to_string());
     assert_eq!(status["metrics"], metrics.local_addr().unwrap().to_string());
+    assert_eq!(status["lines"], path.with_file_name("lines.sock").to_str().unwrap());
     for _ in 0..3 {
         daemon.signal(Signal::TERM);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
@@ -163,8 +166,8 @@ fn what_is_no_socket_of_its_own_is_refused() {
     }
     let said = refusal(setting(), &Handed::new(vec![(&stream, "odd")]));
     assert!(said.contains("neither the event socket nor the control socket"), "{said}");
-    let said = refusal(setting(), &Handed { count: "5", ..Handed::new(vec![(&stream, "events")]) });
-    assert!(said.contains("at most 4 sockets"), "{said}");
+    let said = refusal(setting(), &Handed { count: "6", ..Handed::new(vec![(&stream, "events")]) });
+    assert!(said.contains("at most 5 sockets"), "{said}");
     let said = refusal(setting(), &Handed { count: "2", ..Handed::new(vec![(&stream, "events")]) });
     assert!(said.contains("the socket 2 that was handed over"), "{said}");
     let said = refusal(setting(), &Handed { count: "x", ..Handed::new(vec![(&stream, "events")]) });

@@ -16,6 +16,7 @@ mod hostile_repository;
 mod hosts;
 mod http_server;
 mod last_good;
+mod lines;
 mod nobody;
 mod openapi;
 mod outbox;

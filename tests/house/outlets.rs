@@ -47,7 +47,7 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 19] = [
+const OUTLET_FILES: [(&str, &str); 21] = [
     ("src/cli/connect/on_demand.rs", "starts the daemon itself, as the person has recorded it, and no hook"),
     (
         "src/cli/connect/service.rs",
@@ -57,6 +57,8 @@ const OUTLET_FILES: [(&str, &str); 19] = [
     ("src/daemon/client.rs", "the commands' connection to the daemon, whose process is checked"),
     ("src/daemon/connections.rs", "takes connections that wait in a listener, and opens none"),
     ("src/daemon/handover/forward.rs", "forwards requests to the daemon that has taken over, at its socket"),
+    ("src/daemon/lines/buffer.rs", "reads from a connection that a listener has taken"),
+    ("src/daemon/lines/connection.rs", "reads from it and writes to it, and opens none"),
     (
         "src/daemon/handover/predecessor.rs",
         "offers the listeners to a daemon that is to take over, and checks it",

@@ -20,6 +20,7 @@ pub(super) fn status() -> DaemonStatus {
         uptime_ms: 3_723_000,
         socket: "/run/hookyard.sock".into(),
         control_socket: "/run/hookyard-control.sock".into(),
+        lines: None,
         tcp: None,
         metrics: None,
         workspaces: 2,

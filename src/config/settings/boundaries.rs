@@ -24,6 +24,11 @@ settings! {
         #[example = "/run/hookyard/hookyard-control.sock"]
         control_socket: Option<PathBuf> as Option<SocketPath> = None,
 
+        /// Path of the socket of lines, a Unix socket for hosts with many events: a line of JSON for each event, many at the
+        /// same time on one connection, answers in any order. It takes events only. `null` means none.
+        #[example = "/run/hookyard/hookyard-lines.sock"]
+        lines: Option<PathBuf> as Option<SocketPath> = None,
+
         /// TCP address to listen on as well; one that is not a loopback address requires `token_file`.
         #[example = "127.0.0.1:8787"]
         tcp: Option<SocketAddr> = None,
@@ -121,6 +126,13 @@ settings! {
         /// Maximum number of open connections to the control socket.
         control_connections: NonZeroUsize = count(64),
 
+        /// Maximum number of open connections to the socket of lines.
+        lines_connections: NonZeroUsize = count(256),
+
+        /// Maximum number of events of one connection to the socket of lines that the daemon processes at the same time; it
+        /// reads no further ones meanwhile.
+        lines_in_flight: NonZeroUsize = count(256),
+
         /// Maximum number of open connections to the TCP address; at most a quarter of the files that may be open.
         tcp_connections: NonZeroUsize = count(4096),
 
@@ -134,6 +146,9 @@ settings! {
         /// Maximum total size of the request bodies that the daemon holds for clients of the control socket.
         control_request_bodies: usize as Size = 32 * MIB,
 
+        /// Maximum total size of the lines that the daemon holds for clients of the socket of lines.
+        lines_request_bodies: usize as Size = 256 * MIB,
+
         /// Maximum total size of the request bodies that the daemon holds for clients of the TCP address.
         tcp_request_bodies: usize as Size = 64 * MIB,
 
@@ -143,6 +158,10 @@ settings! {
 
         /// Maximum number of requests of the control socket that the daemon processes at the same time.
         control_requests: NonZeroUsize = count(64),
+
+        /// Maximum number of events of the socket of lines that the daemon processes at the same time; further ones are
+        /// rejected.
+        lines_requests: NonZeroUsize = count(4096),
 
         /// Maximum number of requests of the TCP address that the daemon processes at the same time.
         tcp_requests: NonZeroUsize = count(1024),

@@ -83,7 +83,8 @@ pub(super) async fn serve_successor(state: &Arc<DaemonState>, link: Link, pid: i
 /// no other could take over.
 fn listen_again(state: &DaemonState) {
     let listened = state.handover.with_listeners(|listeners| {
-        let is_socket = |role| matches!(role, ListenerRole::Events | ListenerRole::Control);
+        let is_socket =
+            |role| matches!(role, ListenerRole::Events | ListenerRole::Control | ListenerRole::Lines);
         let mut sockets = listeners.iter().filter(|listener| is_socket(listener.role));
         sockets.try_for_each(|listener| socket::listen_again(&listener.descriptor))
     });
@@ -119,6 +120,7 @@ fn offered_listener(state: &DaemonState, listener: &HandoverListener) -> Offered
     let path = match listener.role {
         ListenerRole::Events => Some(addresses.socket.clone()),
         ListenerRole::Control => Some(addresses.control_socket.clone()),
+        ListenerRole::Lines => addresses.lines.clone(),
         ListenerRole::Tcp | ListenerRole::Metrics => None,
     };
     OfferedListener {

@@ -320,7 +320,8 @@ impl Replacement {
         }
     }
 
-    /// The listeners, by what they are for. A TCP address that the settings do not name is closed.
+    /// The listeners, by what they are for. A TCP address that the settings do not name is closed, and so is the socket of
+    /// lines.
     ///
     /// Returns an error if a socket is at another place than the settings say.
     pub(in crate::daemon) fn assign(
@@ -336,6 +337,7 @@ impl Replacement {
         let mut assigned = AssignedListeners::default();
         for (role, owner, listener) in std::mem::take(&mut self.listeners) {
             let is_wanted = match (role, &listener) {
+                (ListenerRole::Lines, StdListener::Unix(_, path)) => listen.lines.as_ref() == Some(path),
                 (ListenerRole::Tcp, StdListener::Tcp(_, address)) => is_named(listen.tcp, *address),
                 (ListenerRole::Metrics, StdListener::Tcp(_, address)) => is_named(listen.metrics, *address),
                 _ => true,

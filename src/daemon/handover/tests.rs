@@ -52,6 +52,7 @@ impl SimulatedDaemon {
         let addresses = DaemonAddresses {
             socket: "/nowhere".into(),
             control_socket: "/nowhere".into(),
+            lines: None,
             tcp: None,
             metrics: None,
         };

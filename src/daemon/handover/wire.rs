@@ -48,7 +48,7 @@ use crate::{
 pub(super) const PROTOCOL: u32 = 2;
 
 /// The most listeners that are handed over.
-const MAX_LISTENERS: usize = 4;
+const MAX_LISTENERS: usize = 5;
 
 /// The longest offer, in bytes.
 const MAX_OFFER_BYTES: usize = 4096;

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::SystemTime};
 use axum::{
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{
-        Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts,
-    },
+    http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE, request::Parts},
     response::Response,
 };
 
+use futures_util::FutureExt;
+
 use crate::{
-    FinishedEvent, RunRef,
+    DispatchError, FinishedEvent, RunRef,
     daemon::{
         audit::{Audit, UnaskedReason},
         client,
@@ -36,62 +36,124 @@ pub(super) static EVENT: Component =
 pub(super) static OUTCOME: Component =
     Component::file("Outcome", include_str!("../../../config/schema/canonical-outcome.schema.json"));
 
+/// An event that cannot be read, with the error that says why.
+#[derive(Debug)]
+pub(in crate::daemon) struct UnreadableEvent {
+    pub(in crate::daemon) bytes: Bytes,
+    pub(in crate::daemon) error: EventError,
+    pub(in crate::daemon) origin: Option<EventOrigin>,
+}
+
 /// Answers a canonical event with its outcome.
 pub(in crate::daemon) async fn send_event(
-    State(RequestContext { daemon: state, share }): State<RequestContext>,
+    State(context): State<RequestContext>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (Parts { headers, extensions, .. }, body) = request.into_parts();
     refuse_own_hook(&headers)?;
-    let bytes = request_body::read(&headers, body, share.event_bounds(&state.settings)).await?;
-    let outcome = match read(&state, DialectName::Canonical, &headers, &bytes) {
-        Ok(mut event) => {
-            event.origin = extensions.get().cloned();
-            event.workspace_id = state.locator.locate(&state.orchestrator, share.sender, &event).await?;
-            let audited = AuditedEvent::of(&state, &event);
-            let outcome = state.orchestrator.dispatch_from(share.sender, event).await?;
-            if let Some(audited) = audited {
-                audited.confirm(&state, &outcome).await?;
-            }
-            outcome
-        }
-        Err(error) => Box::pin(block_unreadable(&state, share.sender, &bytes, error, &extensions)).await?,
+    let RequestContext { daemon: state, share } = &context;
+    let body = request_body::read(&headers, body, share.event_bounds(&state.settings)).await?;
+    let origin = extensions.get().cloned();
+    let read = match read_canonical(state, &headers, origin, &body) {
+        Ok(event) => Ok(event),
+        Err((error, origin)) => Err(UnreadableEvent { bytes: body.to_bytes(), error, origin }),
     };
-    let bytes = serde_json::to_vec(&outcome).map_err(|error| {
-        let message = format!("cannot serialize the outcome: {error}");
-        ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "unwritten",
-            message,
-            "report this as a bug, with the event",
-        )
-    })?;
+    let outcome = decide(&context, read).await?;
+    let bytes = serde_json::to_vec(&outcome).map_err(|error| ApiError::unwritten(&error))?;
     Ok(to_json(bytes))
+}
+
+/// Reads a canonical event that came so.
+///
+/// Returns the error and how it came if it is invalid.
+pub(in crate::daemon) fn read_canonical(
+    state: &DaemonState,
+    headers: &HeaderMap,
+    origin: Option<EventOrigin>,
+    bytes: &[u8],
+) -> Result<Event, (EventError, Option<EventOrigin>)> {
+    match read(state, DialectName::Canonical, headers, bytes) {
+        Ok(mut event) => {
+            event.origin = origin;
+            Ok(event)
+        }
+        Err(error) => Err((error, origin)),
+    }
+}
+
+/// Decides a canonical event, whatever listener it came through.
+///
+/// Returns an error if its hooks cannot be asked, and if it is invalid and no guard would have had to see it.
+pub(in crate::daemon) async fn decide(
+    context: &RequestContext,
+    read: Result<Event, UnreadableEvent>,
+) -> Result<Outcome, ApiError> {
+    let RequestContext { daemon: state, share } = context;
+    let mut event = match read {
+        Ok(event) => event,
+        Err(unreadable) => return Box::pin(block_unreadable(state, share.sender, unreadable)).await,
+    };
+    event.workspace_id = state.locator.locate(&state.orchestrator, share.sender, &event).await?;
+    dispatch(context, event).outcome().await
+}
+
+/// An event whose hooks are asked.
+pub(in crate::daemon) struct DispatchedEvent<'c, F> {
+    state: &'c DaemonState,
+    audited: Option<AuditedEvent<'c>>,
+    outcome: F,
+}
+
+/// Asks the hooks of an event whose workspace is known. Whatever needs no waiting is done here.
+pub(in crate::daemon) fn dispatch(
+    context: &RequestContext,
+    event: Event,
+) -> DispatchedEvent<'_, impl Future<Output = Result<Outcome, DispatchError>> + Send + Unpin> {
+    let RequestContext { daemon: state, share } = context;
+    let audited = AuditedEvent::of(state, &event);
+    DispatchedEvent { state, audited, outcome: state.orchestrator.dispatch_from(share.sender, event) }
+}
+
+impl<F: Future<Output = Result<Outcome, DispatchError>> + Send + Unpin> DispatchedEvent<'_, F> {
+    /// The outcome, if it needs no waiting: no hook wants the event.
+    pub(in crate::daemon) fn outcome_at_once(&mut self) -> Option<Result<Outcome, ApiError>> {
+        let may_answer = self.audited.is_none();
+        let outcome = may_answer.then(|| (&mut self.outcome).now_or_never()).flatten()?;
+        Some(outcome.map_err(ApiError::from))
+    }
+
+    /// Waits for the outcome.
+    ///
+    /// Returns an error if the hooks could not be asked, or if the outcome needs a line in the audit and has none.
+    pub(in crate::daemon) async fn outcome(self) -> Result<Outcome, ApiError> {
+        let outcome = self.outcome.await?;
+        if let Some(audited) = self.audited {
+            audited.confirm(self.state, &outcome).await?;
+        }
+        Ok(outcome)
+    }
 }
 
 /// The block for a canonical event that cannot be read, where a guard would have had to see it.
 async fn block_unreadable(
     state: &DaemonState,
     sender: EventSender,
-    bytes: &[u8],
-    error: EventError,
-    extensions: &Extensions,
+    UnreadableEvent { bytes, error, origin }: UnreadableEvent,
 ) -> Result<Outcome, ApiError> {
     let dialect = DialectName::Canonical;
-    if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
+    if let Some(cwd) = dialect::named(dialect).cwd_of(&bytes) {
         // Hosts with canonical events get an error, which they do not take for consent, where no guard is known.
         drop(state.locator.register_for_unreadable(&state.orchestrator, sender, &cwd).await);
     }
-    let Some(outcome) = state.orchestrator.block_unreadable(None, dialect, bytes, &error) else {
+    let Some(outcome) = state.orchestrator.block_unreadable(None, dialect, &bytes, &error) else {
         return Err(error.into());
     };
-    let sender = (extensions.get(), dialect);
-    let is_audited = confirm_unasked(state, &outcome, &error.into(), sender).await;
+    let is_audited = confirm_unasked(state, &outcome, &error.into(), (origin.as_ref(), dialect)).await;
     if is_audited { Ok(outcome) } else { Err(ApiError::not_audited()) }
 }
 
 /// Refuses a request that comes from a hook of hookyard, or from what such a hook has started.
-pub(super) fn refuse_own_hook(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(in crate::daemon) fn refuse_own_hook(headers: &HeaderMap) -> Result<(), ApiError> {
     let has_mark = headers.get(client::HOOK_MARK).is_some_and(|mark| is_own_mark(mark.as_bytes()));
     if !has_mark && !headers.contains_key(HOOK_EVENT_HEADER) {
         return Ok(());

@@ -22,14 +22,17 @@ mod unasked;
 mod workspaces;
 
 pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile};
-pub(super) use events::send_event;
-#[cfg(feature = "cli")]
+pub(super) use events::{UnreadableEvent, decide, dispatch, read_canonical, refuse_own_hook, send_event};
+pub(super) use native_events::{UnreadNative, decide_native, read_native};
 pub(crate) use native_response::ProcessAnswer;
+pub(super) use native_response::{
+    AnsweredError, ERROR, EXIT_CODE, NativeAnswer, RETRY, ResponseForm, parse_dialect,
+};
 pub(super) use operation::{RequestLimit, Route};
 pub(super) use router::{find, misaddressed, paths, router};
 pub use status::{
     BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches, RequiredMissing,
 };
 pub use trust::NotTrusted;
-pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};
+pub(super) use unasked::{RefusedGuards, answer_refused, refuse_native};
 pub(super) use workspaces::register_again;

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
+    body::Bytes,
     extract::{Request, State},
-    http::{Extensions, HeaderMap, request::Parts},
+    http::{HeaderMap, request::Parts},
     response::Response,
 };
 use serde::Deserialize;
@@ -12,8 +13,8 @@ use serde::Deserialize;
 use super::{
     events::{AuditedEvent, read, refuse_own_hook},
     extract::{ApiQuery, PathParameter},
-    native_response::{ResponseForm, parse_dialect, write},
-    unasked::{self, AnsweredError, UnaskedEvent},
+    native_response::{AnsweredError, NativeAnswer, ResponseForm, parse_dialect, respond},
+    unasked::{self, UnaskedEvent},
 };
 use crate::{
     DispatchError,
@@ -25,7 +26,7 @@ use crate::{
         workspace_locator::{GuardScope, LocateError},
     },
     dialect,
-    model::{DialectName, Event, EventOrigin, EventPeer, HostResponse, Outcome, PartialEvent},
+    model::{DialectName, Event, EventError, EventOrigin, EventPeer, Outcome, PartialEvent},
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -59,7 +60,8 @@ pub(super) async fn send_native_event(
     let event = dialect::read_partial(dialect, &unasked::beginning(&context.share, request).await);
     let RequestContext { daemon: state, share } = &context;
     let guards = state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await;
-    Ok(UnaskedEvent { dialect, form, event, origin, guards, error }.answer(state).await)
+    let unasked = UnaskedEvent { dialect, event, origin, guards, error };
+    Ok(respond(unasked.answer(state).await, form))
 }
 
 async fn send_to(
@@ -68,27 +70,94 @@ async fn send_to(
     form: ResponseForm,
     request: Request,
 ) -> Response {
-    let origin = request.extensions().get().cloned();
-    match answer(context, dialect, request).await {
-        Ok(NativeAnswer { answer, error }) => {
-            let mut response = write(answer, form);
-            if let Some(error) = error {
-                error.mark(&mut response);
-            }
-            response
-        }
-        Err(failure) => {
-            let Unanswered { event, guards, error } = *failure;
-            let unasked = UnaskedEvent { dialect, form, event, origin, guards, error };
-            Box::pin(unasked.answer(&context.daemon)).await
-        }
+    let (Parts { headers, extensions, .. }, body) = request.into_parts();
+    let bounds = context.share.event_bounds(&context.daemon.settings);
+    let origin = extensions.get().cloned();
+    // The body keeps its share of the budget until the event is answered.
+    let (read, _body) = match request_body::read_or_beginning(&headers, body, bounds).await {
+        Ok(body) => match read_native(&context.daemon, dialect, &headers, origin, &body) {
+            Ok(event) => (Ok(event), Some(body)),
+            Err((error, origin)) => (Err(UnreadNative::invalid(body.to_bytes(), error, origin)), Some(body)),
+        },
+        Err(BodyFailure { error, beginning }) => (Err(UnreadNative::cut_off(beginning, error, origin)), None),
+    };
+    respond(decide_native(context, dialect, read).await, form)
+}
+
+/// An event of an agent that was not read, with the error that says why.
+#[derive(Debug)]
+pub(in crate::daemon) struct UnreadNative {
+    bytes: Bytes,
+    error: ApiError,
+    origin: Option<EventOrigin>,
+    /// Whether more of it would have come, so that what is there may be relied on.
+    is_cut_off: bool,
+}
+
+impl UnreadNative {
+    /// An event of which only the beginning is there.
+    pub(in crate::daemon) fn cut_off(
+        beginning: Bytes,
+        error: ApiError,
+        origin: Option<EventOrigin>,
+    ) -> Box<Self> {
+        Box::new(Self { bytes: beginning, error, origin, is_cut_off: true })
+    }
+
+    /// An event that is there to its end, and invalid.
+    pub(in crate::daemon) fn invalid(
+        bytes: Bytes,
+        error: impl Into<ApiError>,
+        origin: Option<EventOrigin>,
+    ) -> Box<Self> {
+        Box::new(Self { bytes, error: error.into(), origin, is_cut_off: false })
     }
 }
 
-/// An agent's answer, and the error that it stands for, if its hooks did not run.
-struct NativeAnswer {
-    answer: HostResponse,
-    error: Option<AnsweredError>,
+/// Reads an event in an agent's format that came so.
+///
+/// Returns the error and how it came if it is invalid.
+pub(in crate::daemon) fn read_native(
+    state: &DaemonState,
+    dialect: DialectName,
+    headers: &HeaderMap,
+    origin: Option<EventOrigin>,
+    bytes: &[u8],
+) -> Result<Event, (EventError, Option<EventOrigin>)> {
+    match read(state, dialect, headers, bytes) {
+        Ok(event) => {
+            let origin = with_session(headers, origin);
+            Ok(Event { environment: environment(headers, dialect, origin.as_ref()), origin, ..event })
+        }
+        Err(error) => Err((error, origin)),
+    }
+}
+
+/// Decides an event in an agent's format, whatever listener it came through. There is a verdict even if the hooks cannot be
+/// asked.
+///
+/// Returns an error in that case for hosts with canonical events, which do not take it for consent.
+pub(in crate::daemon) async fn decide_native(
+    context: &RequestContext,
+    dialect: DialectName,
+    read: Result<Event, Box<UnreadNative>>,
+) -> Result<NativeAnswer, ApiError> {
+    let (origin, unanswered) = match read {
+        Ok(event) => {
+            let origin = event.origin.clone();
+            match dispatch(context, dialect, event).await {
+                Ok(answer) => return Ok(answer),
+                Err(unanswered) => (origin, unanswered),
+            }
+        }
+        Err(unread) => {
+            let origin = unread.origin.clone();
+            (origin, unreadable(context, dialect, *unread).await)
+        }
+    };
+    let Unanswered { event, guards, error } = *unanswered;
+    let unasked = UnaskedEvent { dialect, event, origin, guards, error };
+    Box::pin(unasked.answer(&context.daemon)).await
 }
 
 /// Why an event has no outcome, and what is known of it. Boxed, because it is rare and large.
@@ -96,33 +165,6 @@ struct Unanswered {
     event: PartialEvent,
     guards: GuardScope,
     error: ApiError,
-}
-
-async fn answer(
-    context: &RequestContext,
-    dialect: DialectName,
-    request: Request,
-) -> Result<NativeAnswer, Box<Unanswered>> {
-    let RequestContext { daemon: state, share } = context;
-    let (Parts { headers, extensions, .. }, body) = request.into_parts();
-    let bounds = share.event_bounds(&state.settings);
-    let bytes = match request_body::read_or_beginning(&headers, body, bounds).await {
-        Ok(bytes) => bytes,
-        Err(BodyFailure { error, beginning }) => {
-            let event = dialect::read_partial(dialect, &beginning);
-            let guards =
-                state.locator.guards(&state.orchestrator, share.sender, &state.settings, &event).await;
-            return Err(Box::new(Unanswered { event, guards, error }));
-        }
-    };
-    let event = match read(state, dialect, &headers, &bytes) {
-        Ok(event) => {
-            let origin = origin(&headers, &extensions);
-            Event { environment: environment(&headers, dialect, origin.as_ref()), origin, ..event }
-        }
-        Err(error) => return Err(unreadable(context, dialect, &bytes, error.into()).await),
-    };
-    dispatch(context, dialect, event).await
 }
 
 /// The variables that an agent gives its hooks, as `relay` sends them. Hooks write to a file that one of them names, so they
@@ -144,25 +186,25 @@ fn environment(
 }
 
 /// How the event came, with what `relay` says of the session.
-fn origin(headers: &HeaderMap, extensions: &Extensions) -> Option<EventOrigin> {
-    let mut origin: EventOrigin = extensions.get().cloned()?;
+fn with_session(headers: &HeaderMap, origin: Option<EventOrigin>) -> Option<EventOrigin> {
+    let mut origin = origin?;
     let project = headers.get(client::PROJECT).and_then(|project| str::from_utf8(project.as_bytes()).ok());
     origin.project = project.map(Arc::from);
     origin.keeps_hooks = headers.get(client::HOOKS).is_some_and(|hooks| hooks == client::KEPT);
     Some(origin)
 }
 
-/// An event that was read to its end and is invalid. Its directory is not relied on: the guards of every workspace
-/// count.
-async fn unreadable(
-    context: &RequestContext,
-    dialect: DialectName,
-    bytes: &[u8],
-    error: ApiError,
-) -> Box<Unanswered> {
+/// An event that was not read. The directory of one that was read to its end and is invalid is not relied on: the guards
+/// of every workspace count.
+async fn unreadable(context: &RequestContext, dialect: DialectName, unread: UnreadNative) -> Box<Unanswered> {
     let RequestContext { daemon: state, share } = context;
-    let event = dialect::read_partial(dialect, bytes);
-    let guards = state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await;
+    let UnreadNative { bytes, error, is_cut_off, .. } = unread;
+    let event = dialect::read_partial(dialect, &bytes);
+    let guards = if is_cut_off {
+        state.locator.guards(&state.orchestrator, share.sender, &state.settings, &event).await
+    } else {
+        state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await
+    };
     Box::new(Unanswered { event, guards, error })
 }
 

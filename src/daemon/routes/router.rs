@@ -12,7 +12,7 @@ use super::{
     table::ROUTES,
 };
 use crate::{
-    daemon::{error::ApiError, state::RequestContext},
+    daemon::{error::ApiError, lines, state::RequestContext},
     model::DialectName,
 };
 
@@ -57,9 +57,10 @@ pub(in crate::daemon) fn misaddressed(request: &Request) -> Option<ApiError> {
     (is_agents && request.method() != Method::POST).then(|| no_method(request.method(), path))
 }
 
-/// The declared paths of all routes and of [`NO_ROUTE`], which label the metrics of requests.
+/// The declared paths of all routes and of [`NO_ROUTE`], and what stands for one at the socket of lines. They label the
+/// metrics of requests.
 pub(in crate::daemon) fn paths() -> impl Iterator<Item = &'static str> {
-    ROUTES.iter().chain([&NO_ROUTE]).map(|route| route.path)
+    ROUTES.iter().chain([&NO_ROUTE]).map(|route| route.path).chain([lines::ROUTE])
 }
 
 /// Whether the router takes a path to the route declared so. A parameter is the last segment, and not empty.

@@ -48,6 +48,9 @@ pub struct DaemonStatus {
     pub socket: String,
     /// The path of its control socket.
     pub control_socket: String,
+    /// The path of its socket of lines, if it has one.
+    #[serde(default)]
+    pub lines: Option<String>,
     /// Its TCP address, if it listens on one.
     pub tcp: Option<String>,
     /// Its TCP address for metrics only, if it listens on one.
@@ -204,6 +207,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("uptime_ms", unsigned_as("int64", "How long it has been running, in milliseconds.")),
             ("socket", string("The path of its event socket.")),
             ("control_socket", string("The path of its control socket.")),
+            ("lines", optional_string("The path of its socket of lines, if it has one.")),
             ("tcp", optional_string("Its TCP address, if it listens on one.")),
             ("metrics", optional_string("Its TCP address for metrics only, if it listens on one.")),
             ("workspaces", unsigned("The number of registered workspaces.")),
@@ -325,6 +329,7 @@ impl DaemonStatus {
             uptime_ms: u64::try_from(state.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             socket: state.addresses.socket.display().to_string(),
             control_socket: state.addresses.control_socket.display().to_string(),
+            lines: state.addresses.lines.as_ref().map(|path| path.display().to_string()),
             tcp: state.addresses.tcp.map(|address| address.to_string()),
             metrics: state.addresses.metrics.map(|address| address.to_string()),
             workspaces: reports.len(),

@@ -4,13 +4,15 @@
 use axum::{
     body::Bytes,
     extract::Request,
-    http::{HeaderName, HeaderValue, StatusCode, Uri, header::ALLOW},
+    http::Uri,
     response::{IntoResponse, Response},
 };
 
 use super::{
     events::{confirm_unasked, refuse_own_hook},
-    native_response::{NATIVE_EVENTS_PREFIX, ResponseForm, parse_dialect, write},
+    native_response::{
+        AnsweredError, NATIVE_EVENTS_PREFIX, NativeAnswer, ResponseForm, parse_dialect, respond,
+    },
 };
 use crate::{
     daemon::{
@@ -26,42 +28,10 @@ use crate::{
     telemetry::EVENTS_TARGET,
 };
 
-/// The header with the code of the error that an answer stands for.
-const ERROR: HeaderName = HeaderName::from_static("x-hookyard-error");
-
-/// The header that says whether to send the event again.
-const RETRY: HeaderName = HeaderName::from_static("x-hookyard-retry");
-
-/// The error that an answer stands for. Metrics count its status instead of the answer's 200.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::daemon) struct AnsweredError {
-    pub(in crate::daemon) status: StatusCode,
-    code: &'static str,
-    retry: Retry,
-}
-
-impl AnsweredError {
-    pub(super) fn of(error: &ApiError) -> Self {
-        Self { status: error.status(), code: error.code(), retry: error.retry() }
-    }
-
-    /// Marks an answer, for metrics and for clients that can send the event again.
-    pub(super) fn mark(self, response: &mut Response) {
-        response.headers_mut().insert(ERROR, HeaderValue::from_static(self.code));
-        response.headers_mut().insert(RETRY, HeaderValue::from_static(self.retry.as_str()));
-        if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            // The only method of agents' events.
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        }
-        response.extensions_mut().insert(self);
-    }
-}
-
 /// An agent's event whose hooks cannot be asked.
 #[derive(Debug)]
 pub(super) struct UnaskedEvent {
     pub(super) dialect: DialectName,
-    pub(super) form: ResponseForm,
     /// What is known of it.
     pub(super) event: PartialEvent,
     /// How it came, if it was read so far.
@@ -73,10 +43,12 @@ pub(super) struct UnaskedEvent {
 
 impl UnaskedEvent {
     /// The agent's answer: a block where a guard might have cared for the event, else no opinion and a note to the
-    /// person. Hosts with canonical events get the error.
-    pub(super) async fn answer(self, state: &DaemonState) -> Response {
+    /// person.
+    ///
+    /// Returns the error for hosts with canonical events.
+    pub(super) async fn answer(self, state: &DaemonState) -> Result<NativeAnswer, ApiError> {
         if self.dialect == DialectName::Canonical {
-            return self.error.into_response();
+            return Err(self.error);
         }
         let outcome = self.block(state).unwrap_or_else(|| self.no_opinion());
         let outcome = self.audited(state, outcome).await;
@@ -85,9 +57,8 @@ impl UnaskedEvent {
             target: EVENTS_TARGET, %decision_id, dialect = %self.dialect, %event, %verdict,
             code = self.error.code(), "an agent's event was answered without its hooks"
         );
-        let mut response = write(dialect::unasked_response(self.dialect, &self.event, &outcome), self.form);
-        AnsweredError::of(&self.error).mark(&mut response);
-        response
+        let answer = dialect::unasked_response(self.dialect, &self.event, &outcome);
+        Ok(NativeAnswer { answer, error: Some(AnsweredError::of(&self.error)) })
     }
 
     fn block(&self, state: &DaemonState) -> Option<Outcome> {
@@ -166,13 +137,25 @@ pub(in crate::daemon) async fn answer_refused(
     }
     let origin = request.extensions().get().cloned();
     let beginning = beginning(&context.share, request).await;
+    respond(refuse_native(context, (dialect, origin), &beginning, (error, guards)).await, form)
+}
+
+/// The answer to an agent's event that was refused before it was read, by its beginning.
+///
+/// Returns the error for hosts with canonical events.
+pub(in crate::daemon) async fn refuse_native(
+    context: &RequestContext,
+    (dialect, origin): (DialectName, Option<EventOrigin>),
+    beginning: &[u8],
+    (error, guards): (ApiError, RefusedGuards),
+) -> Result<NativeAnswer, ApiError> {
     let state = &context.daemon;
-    let event = dialect::read_partial(dialect, &beginning);
+    let event = dialect::read_partial(dialect, beginning);
     let guards = match guards {
         RefusedGuards::NotLoaded => GuardScope::NotLoaded,
         RefusedGuards::Loaded => state.locator.known_guards(&state.orchestrator, &event),
     };
-    UnaskedEvent { dialect, form, event, origin, guards, error }.answer(state).await
+    UnaskedEvent { dialect, event, origin, guards, error }.answer(state).await
 }
 
 /// Whether the guards of a refused event are loaded.
@@ -180,6 +163,13 @@ pub(in crate::daemon) async fn answer_refused(
 pub(in crate::daemon) enum RefusedGuards {
     Loaded,
     NotLoaded,
+}
+
+impl RefusedGuards {
+    /// Those of an event that is refused now.
+    pub(in crate::daemon) fn of(state: &DaemonState) -> Self {
+        if state.loading.is_done() { Self::Loaded } else { Self::NotLoaded }
+    }
 }
 
 /// The dialect and the form of an answer to a native event, by the address of its request. An unknown dialect is

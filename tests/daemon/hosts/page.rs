@@ -144,7 +144,7 @@ fn the_programs_of_the_page_obey_the_verdict() {
         daemon::read(&control.send("PUT", "/v1/workspaces/shop", Some(body.as_bytes())).unwrap());
     }
     for (language, program, file) in [("js", "node", "host.mjs"), ("python", "python3", "host.py")] {
-        let [code] = blocks(language).try_into().unwrap();
+        let [code, _] = blocks(language).try_into().unwrap();
         assert!(code.lines().count() < 30, "{language}");
         if !is_there(program) {
             continue;
@@ -158,6 +158,30 @@ fn the_programs_of_the_page_obey_the_verdict() {
     }
     let [rust] = blocks("rust").try_into().unwrap();
     assert!(rust.lines().count() < 30);
+}
+
+#[test]
+fn the_programs_of_the_page_ask_on_lines() {
+    let mut home = Home::new();
+    let socket = home.path().join("hookyard-lines.sock");
+    home.start(&format!("HOOKYARD_LISTEN_LINES={} {}", socket.display(), shell()[0]), "guarded");
+    for (language, program, file, none) in
+        [("js", "node", "lines.mjs", ""), ("python", "python3", "lines.py", "None")]
+    {
+        let [_, code] = blocks(language).try_into().unwrap();
+        if !is_there(program) {
+            continue;
+        }
+        home.write(file, &code);
+        let mut command = home.command(program, &[home.path().join(file).to_str().unwrap()], "guarded");
+        let output = command.env("HOOKYARD_LISTEN_LINES", &socket).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(printed, format!("proceed {none}\nblock no force pushes\n"), "{language}: {told}");
+        let mut command = home.command(program, &[home.path().join(file).to_str().unwrap()], "guarded");
+        let output = command.env("HOOKYARD_LISTEN_LINES", home.path().join("none")).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{language}: without a daemon");
+    }
 }
 
 #[test]

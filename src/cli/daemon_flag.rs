@@ -1,6 +1,7 @@
 //! Which daemon a command talks to, how it is restarted, and how its errors are reported.
 
 use std::{
+    ffi::OsString,
     fmt::Write,
     path::{Path, PathBuf},
     time::Duration,
@@ -24,7 +25,7 @@ const CONTROL_SOCKET_VARIABLE: &str = "HOOKYARD_LISTEN_CONTROL_SOCKET";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The daemon's event socket.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(super) struct SocketFlag {
     /// Event socket of the daemon; default: `$HOOKYARD_LISTEN_SOCKET`, or `$XDG_RUNTIME_DIR/hookyard.sock`
     #[arg(long, value_name = "PATH")]
@@ -32,6 +33,11 @@ pub(super) struct SocketFlag {
 }
 
 impl SocketFlag {
+    /// The flag with this value.
+    pub(super) fn at(socket: Option<OsString>) -> Self {
+        Self { socket: socket.map(PathBuf::from) }
+    }
+
     /// A client without a timeout: hooks take as long as their own timeouts allow.
     pub(super) fn client(&self) -> Client {
         Client::new(self.path())

@@ -23,6 +23,12 @@ use super::{
 /// The variable with the filter, in the syntax of `tracing-subscriber`.
 const VARIABLE: &str = "HOOKYARD_LOG";
 
+/// Whether the variable says what is logged.
+#[cfg(feature = "daemon")]
+pub(super) fn are_asked_for() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
 /// What is logged unless the variable says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DefaultLogs {

@@ -38,6 +38,8 @@ mod outcome_view;
 mod paint;
 mod paths;
 #[cfg(feature = "daemon")]
+mod plain_relay;
+#[cfg(feature = "daemon")]
 mod record;
 #[cfg(feature = "daemon")]
 mod relay;
@@ -103,6 +105,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
     // First of all: the launcher of a sandbox must have one thread, and reads no environment variable.
     launch_if_asked(arguments.iter().cloned());
+    #[cfg(feature = "daemon")]
+    if let Some(relay) = plain_relay::plain_relay(&arguments).filter(|_| !logs::are_asked_for()) {
+        return relay.run(&Screen::new(ColorChoice::Auto)).code();
+    }
     run_arguments(&arguments)
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     io::{self, Read},
     path::PathBuf,
     thread,
@@ -70,7 +71,7 @@ shorter wait and a shorter timeout than the agent has for the hook in its settin
 /// Pass an agent's event to the daemon, and its answer back
 ///
 /// For agents whose hooks are commands. Output and exit code are those of a hook of the dialect.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct RelayCommand {
     /// Event format (dialect)
@@ -112,7 +113,7 @@ enum RelayError {
 }
 
 /// Reads a duration longer than zero.
-fn answer_timeout(text: &str) -> Result<Duration, String> {
+pub(super) fn answer_timeout(text: &str) -> Result<Duration, String> {
     match wait(text)? {
         Duration::ZERO => Err("it must be longer than zero".to_owned()),
         timeout => Ok(timeout),
@@ -120,7 +121,7 @@ fn answer_timeout(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a duration, which may be `0`.
-fn wait(text: &str) -> Result<Duration, String> {
+pub(super) fn wait(text: &str) -> Result<Duration, String> {
     if matches!(text, "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);
     }
@@ -130,7 +131,7 @@ fn wait(text: &str) -> Result<Duration, String> {
 
 /// The answer without a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum IfDown {
+pub(super) enum IfDown {
     /// Let the agent proceed, as if there were no hooks
     Allow,
     /// Block what can be blocked
@@ -138,6 +139,19 @@ enum IfDown {
 }
 
 impl RelayCommand {
+    /// The default of `--timeout`.
+    pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
+
+    pub(super) fn new(
+        (dialect, if_down): (DialectName, IfDown),
+        start: Option<PathBuf>,
+        adopted: bool,
+        (wait, timeout): (Option<Duration>, Duration),
+        socket: Option<OsString>,
+    ) -> Self {
+        Self { dialect, if_down, start, adopted, wait, timeout, socket: SocketFlag::at(socket) }
+    }
+
     pub(super) fn run(self, screen: &Screen) -> Exit {
         if is_below_hookyard() {
             return Exit::Done;

@@ -20,6 +20,12 @@ use crate::model::TraceParent;
 /// The largest response, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
+/// The longest body that is sent in one piece with its head, in bytes.
+const ONE_PIECE_BYTES: usize = 64 << 10;
+
+/// The length of most responses, in bytes.
+const RESPONSE_BYTES: usize = 4 << 10;
+
 /// The maximum number of headers of a response.
 pub(super) const MAX_HEADERS: usize = 32;
 
@@ -245,8 +251,14 @@ impl Client {
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
-        let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
-        let mut bytes = Vec::new();
+        let sent = if body.len() <= ONE_PIECE_BYTES {
+            // So that the daemon wakes up once.
+            stream.write_all(&[head.as_bytes(), body].concat())
+        } else {
+            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body))
+        };
+        // Most responses are shorter, and then read at once.
+        let mut bytes = Vec::with_capacity(RESPONSE_BYTES);
         // The daemon may answer before it has read the whole request: a failed write does not matter then.
         let read = stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut bytes);
         if bytes.is_empty() {

@@ -74,6 +74,9 @@ fn main() {
     if wanted("runs") {
         runtime.block_on(open_runs());
     }
+    if wanted("events") {
+        runtime.block_on(many_events());
+    }
     if wanted("halts") {
         runtime.block_on(store::halts());
     }
@@ -434,5 +437,27 @@ async fn open_runs() {
     }
     let (all, known) = ((resident() - before) / f64::from(1 << 20), idle.run_count().known);
     println!("| open run with its actor | {each:.1} KiB | – | – | ≤ 12 KiB |");
-    println!("| {known} open idle runs | {all:.0} MiB | – | – | ≤ 1024 MiB |");
+    let each = all / known as f64 * f64::from(1 << 20);
+    println!("| {known} open idle runs | {all:.0} MiB, {each:.0} bytes each | – | – | ≤ 400 bytes each |");
+}
+
+/// How much memory is left in use after many events in runs that go on, each with an id of its own.
+async fn many_events() {
+    const RUNS: usize = 10_000;
+    const EVENTS: usize = 2_000_000;
+    let before = resident();
+    let orchestrator = orchestrator_of_runs(Duration::from_secs(30)).await;
+    let mut halfway = 0.0;
+    for number in 0..EVENTS {
+        let mut event = tool_event(number % RUNS);
+        event.tool_call_id = Some(ToolCallId::new(format!("toolu_{number}")).expect("an id"));
+        orchestrator.dispatch(event).await.expect("an outcome");
+        if number == EVENTS / 2 {
+            halfway = (resident() - before) / f64::from(1 << 20);
+        }
+    }
+    let after = (resident() - before) / f64::from(1 << 20);
+    println!(
+        "| {EVENTS} events of {RUNS} runs | {after:.0} MiB, halfway {halfway:.0} MiB | – | – | ≤ 200 MiB |"
+    );
 }

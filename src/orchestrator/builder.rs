@@ -36,7 +36,7 @@ use crate::{
     },
     model::{HandlerKind, Hook, Workspace, WorkspaceId},
     pool::{HandlerPools, HookLimits, NativeTaskPool, Pool, PoolLimits},
-    run::{OutcomeObserver, RunContext, RunDirectory},
+    run::{AnswerLimits, OutcomeObserver, RunContext, RunDirectory},
     supervisor::{Supervisor, SupervisorArguments, WorkspaceSnapshots},
     telemetry::Meters,
 };
@@ -338,7 +338,7 @@ fn run_context(
         observers,
         interceptor_concurrency: settings.interceptor_concurrency.get(),
         pending_deadline: settings.limits.pending_deadline,
-        answers: settings.limits.answers_per_run.get(),
+        answers: AnswerLimits::new(settings.limits.answers_per_run, settings.limits.answers_bytes),
         stop_blocks: u8::try_from(settings.limits.stop_blocks.get()).unwrap_or(u8::MAX),
         meters,
         outbox: ArcSwapOption::empty(),

@@ -24,7 +24,7 @@ use crate::{
         Caller, Courier, DueEvent, EventRequest, EventSender, InFlightGuard, Outbox, OutboxLimits, RunMessage,
     },
     store::{DeliveryProgress, StoreError, StoreStatus},
-    supervisor::{PublishedSnapshot, SupervisorMessage},
+    supervisor::PublishedSnapshot,
 };
 #[cfg(feature = "daemon")]
 use crate::{
@@ -63,9 +63,7 @@ impl Orchestrator {
         let limits = self.outbox_limits();
         let opened = tokio::task::spawn_blocking(move || context.open_store(&data, limits, courier)).await;
         // It ends without a result only if it panicked, which nothing in it does.
-        let restored = opened.expect("the store opens or says why not")?;
-        // A send fails only if the orchestrator is shutting down, and then nothing is forgotten any more.
-        drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
+        opened.expect("the store opens or says why not")?;
         self.start_courier();
         Ok(())
     }
@@ -137,9 +135,7 @@ impl Orchestrator {
     ) -> Result<Arc<dyn RunStore>, StoreError> {
         let (context, limits) = (Arc::clone(&self.0.context), self.outbox_limits());
         let opened = tokio::task::spawn_blocking(move || context.reopen_store(&data, limits, outbox)).await;
-        let (store, restored) = opened.expect("the store opens or says why not")?;
-        drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
-        Ok(store)
+        opened.expect("the store opens or says why not")
     }
 
     /// Sends changes to this store from now on, or to none.
@@ -151,11 +147,7 @@ impl Orchestrator {
     /// Takes over the state of a run that another daemon has changed. Returns once the store has it in hand.
     #[cfg(feature = "daemon")]
     pub(crate) async fn adopt_run(&self, key: RunKey, run: StoredRun) {
-        let (is_new, saved) = self.0.context.directory.adopt(&key, run);
-        if is_new {
-            drop(self.0.supervisor.cast(SupervisorMessage::Restored(vec![key])));
-        }
-        if let Some(saved) = saved {
+        if let Some(saved) = self.0.context.directory.adopt(&key, run) {
             // An error means that the run's actor has ended, and with it what it knew.
             drop(saved.await);
         }

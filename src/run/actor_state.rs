@@ -136,8 +136,8 @@ impl RunActorState {
     /// Answers an event that repeats an earlier one with the first outcome, now or when it is there. Returns an event
     /// that repeats none.
     pub(super) fn join(&mut self, request: EventRequest, directory: &RunDirectory) -> Option<EventRequest> {
-        let Some(key) = &request.key else { return Some(request) };
-        if let Some(outcome) = self.run_state.answers.get(key).cloned() {
+        let Some(key) = request.key else { return Some(request) };
+        if let Some(outcome) = self.run_state.answers.get(key) {
             request.ticket.into_iter().for_each(CourseTicket::repeats);
             match outcome.verdict {
                 Verdict::Halt => directory.answer_halted(&self.record, request.caller, outcome),
@@ -145,8 +145,7 @@ impl RunActorState {
             }
             return None;
         }
-        let twin =
-            |running: &&mut Box<InFlightEvent>| running.key.as_ref().is_some_and(|known| known.is_same(key));
+        let twin = |running: &&mut Box<InFlightEvent>| running.key.is_some_and(|known| known.is_same(key));
         let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
         running.take_in(&request.event, request.snapshot.version(), request.caller);
         running.join_ticket(request.ticket);
@@ -155,9 +154,9 @@ impl RunActorState {
 
     /// Whether an earlier event, answered or not, had the event id of this one and another payload.
     pub(super) fn reuses_id(&self, request: &EventRequest) -> bool {
-        let Some(key) = &request.key else { return false };
-        let in_flight = self.running.values().filter_map(|running| running.key.as_ref());
-        let pending = self.pending.iter().filter_map(|pending| pending.key.as_ref());
+        let Some(key) = request.key else { return false };
+        let in_flight = self.running.values().filter_map(|running| running.key);
+        let pending = self.pending.iter().filter_map(|pending| pending.key);
         self.run_state.answers.reuses_id(key) || in_flight.chain(pending).any(|known| known.reuses_id(key))
     }
 

@@ -56,7 +56,7 @@ impl RunActor {
         self.context.announce(&self.key, ended(&outcome), NoticeKind::Outcome);
         state.ended |= event.ends_run() && !event.is_repeated();
         if let Some(key) = key {
-            state.run_state.answers.remember(key, outcome.clone(), self.context.answers);
+            state.run_state.answers.remember(key, &outcome, &self.context.answers);
         }
         // The run ends before the answer is sent: what the host sends next belongs to a new run.
         drop(detached);

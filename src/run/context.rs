@@ -7,7 +7,10 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
 
-use super::{directory::RunDirectory, message::Notice, notify::OutcomeObserver, outbox::Outbox};
+use super::{
+    answer_budget::AnswerLimits, directory::RunDirectory, message::Notice, notify::OutcomeObserver,
+    outbox::Outbox,
+};
 #[cfg(all(test, feature = "daemon"))]
 use crate::store::tests::SimulatedMount;
 use crate::{pool::HandlerPools, telemetry::Meters};
@@ -25,7 +28,7 @@ pub(crate) struct RunContext {
     /// How long an interceptor event may wait for its turn.
     pub(crate) pending_deadline: Duration,
     /// How many outcomes are kept for repeated events.
-    pub(crate) answers: usize,
+    pub(crate) answers: AnswerLimits,
     /// How often in a row hooks may keep an agent from stopping that does nothing in between.
     pub(crate) stop_blocks: u8,
     pub(crate) meters: Arc<Meters>,

@@ -20,11 +20,22 @@ pub(crate) fn name_decisions(node: &str) {
 /// The next decision id: unique within this process and, by the process's start time and id and the name of the daemon,
 /// very likely between processes.
 pub fn next_decision_id() -> DecisionId {
-    static PROCESS: OnceLock<u64> = OnceLock::new();
     static NUMBER: AtomicU64 = AtomicU64::new(1);
+    numbered(NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The decision id of this process with this number.
+pub(super) fn numbered(number: u64) -> DecisionId {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
     let process = *PROCESS.get_or_init(process_number);
     let node = NODE.get().map_or("", |node| &**node);
-    DecisionId::new(process, NUMBER.fetch_add(1, Ordering::Relaxed)).of_node(node)
+    DecisionId::new(process, number).of_node(node)
+}
+
+/// The number of a decision id, if it is of this process.
+pub(super) fn own_number(id: DecisionId) -> Option<u64> {
+    let (_, _, number) = id.parts();
+    (numbered(number) == id).then_some(number)
 }
 
 fn process_number() -> u64 {

@@ -123,7 +123,7 @@ impl RunDirectory {
             return None;
         }
         let record = self.runs.get(&RunKey::new(workspace, run))?;
-        record.asked.store(true, Ordering::Relaxed);
+        record.rested.store(self.now(), Ordering::Relaxed);
         let halt = record.halted()?;
         Some((halt, self.receipt(&record)))
     }
@@ -160,7 +160,7 @@ impl RunDirectory {
 
     /// Removes what the store has of a run. Called while its shard is locked, so that a new run of the same id is stored
     /// after it.
-    fn forget_stored(&self, key: &RunKey, record: &RunRecord) {
+    pub(super) fn forget_stored(&self, key: &RunKey, record: &RunRecord) {
         if record.is_stored.load(Ordering::Acquire)
             && let Some(store) = self.store.read().as_ref()
         {
@@ -225,24 +225,11 @@ impl RunDirectory {
         None
     }
 
-    /// Removes the actor of a record, which is gone. Returns its number.
-    pub(crate) fn detach(&self, record: &RunRecord, handle: &RunHandle) -> u64 {
+    /// Removes the actor of a record, which is gone.
+    pub(crate) fn detach(&self, record: &RunRecord, handle: &RunHandle) {
         let idle = u64::try_from(handle.idle_for().as_millis()).unwrap_or(u64::MAX);
         record.rested.store(self.now().saturating_sub(idle), Ordering::Relaxed);
         record.handle.store(None);
-        record.last_actor.load(Ordering::Relaxed)
-    }
-
-    /// Removes a run that has had no actor since this one, unless it was looked up meanwhile. Returns whether to try
-    /// again later.
-    pub(crate) fn forget(&self, key: &RunKey, actor: u64) -> bool {
-        let Some(record) = self.find(key) else { return false };
-        let unused = |record: &Arc<RunRecord>| record.last_actor.load(Ordering::Relaxed) == actor;
-        if record.asked.swap(false, Ordering::Relaxed) {
-            return unused(&record);
-        }
-        self.remove_if(key, |record| record.handle().is_none() && unused(record));
-        false
     }
 
     pub(super) fn remove_if(&self, key: &RunKey, condition: impl Fn(&Arc<RunRecord>) -> bool) -> bool {
@@ -254,10 +241,15 @@ impl RunDirectory {
             is_removed
         };
         let Some((_, record)) = self.runs.remove_if(key, |_, record| removes(record)) else { return false };
-        self.known.fetch_sub(1, Ordering::Relaxed);
-        self.unhalt(&record);
-        self.keep_idle(&record, false);
+        self.removed(&record);
         true
+    }
+
+    /// A record is not in the directory any more.
+    pub(super) fn removed(&self, record: &Arc<RunRecord>) {
+        self.known.fetch_sub(1, Ordering::Relaxed);
+        self.unhalt(record);
+        self.keep_idle(record, false);
     }
 
     /// Whether the run ended lately.
@@ -329,7 +321,7 @@ impl RunDirectory {
             age: since(record.began),
             idle: active
                 .map_or_else(|| since(record.rested.load(Ordering::Relaxed)), |handle| handle.idle_for()),
-            events: record.events.load(Ordering::Relaxed),
+            events: record.events().into(),
             in_hand: None,
         }
     }

@@ -1,23 +1,42 @@
-//! The latest outcomes of a run: an event that is sent again gets the first outcome and runs no hook twice.
+//! What a repeated event is recognised by: one that is sent again gets the first outcome and runs no hook twice.
 
 use std::{
-    collections::VecDeque,
     hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState},
+    num::NonZeroU64,
     sync::OnceLock,
 };
 
-use crate::model::{Event, EventId, Outcome, ToolCallId};
+use crate::model::Event;
 
 /// Identifies repeated events: by the host's event id or by the tool call, each with a digest of the payload. An id
 /// alone is not enough, because it may come from a model: one that is reused with another payload must not get the
-/// outcome of the first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// outcome of the first. Ids are hashed too: a run may remember many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey {
     /// The event id, with a digest of everything that hooks receive.
-    id: Option<(EventId, u64)>,
+    id: Option<Identity>,
     /// The tool call, with a digest of its kind, its tool and its targets: hosts that repeat a call may add a new
     /// timestamp.
-    call: Option<(ToolCallId, u64)>,
+    call: Option<Identity>,
+}
+
+/// An id and what it names, each as a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    id: NonZeroU64,
+    digest: NonZeroU64,
+}
+
+impl Identity {
+    fn new(id: &str, content: &DefaultHasher) -> Self {
+        let mut hasher = keyed_hasher();
+        id.hash(&mut hasher);
+        Self { id: non_zero(&hasher), digest: non_zero(content) }
+    }
+}
+
+fn non_zero(hasher: &DefaultHasher) -> NonZeroU64 {
+    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
 }
 
 impl IdempotencyKey {
@@ -26,18 +45,18 @@ impl IdempotencyKey {
         if event.id.is_none() && event.tool_call_id.is_none() {
             return None;
         }
-        let mut hasher = keyed_hasher();
-        hash_call(event, &mut hasher);
-        let call = event.tool_call_id.clone().map(|call| (call, hasher.finish()));
-        let id = event.id.clone().map(|id| {
-            hash_rest(event, &mut hasher);
-            (id, hasher.finish())
+        let mut content = keyed_hasher();
+        hash_call(event, &mut content);
+        let call = event.tool_call_id.as_ref().map(|call| Identity::new(call.as_str(), &content));
+        let id = event.id.as_ref().map(|id| {
+            hash_rest(event, &mut content);
+            Identity::new(id.as_str(), &content)
         });
         Some(Self { id, call })
     }
 
     /// Whether both name the same event.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(self, other: Self) -> bool {
         let same_id = self.id.is_some() && self.id == other.id;
         let same_call = self.call.is_some() && self.call == other.call;
         // A tool call that is repeated under another event id is the same call, but an event id with another payload
@@ -46,9 +65,9 @@ impl IdempotencyKey {
     }
 
     /// Whether both have the same event id for different payloads.
-    pub(super) fn reuses_id(&self, other: &Self) -> bool {
-        match (&self.id, &other.id) {
-            (Some((id, digest)), Some((known, known_digest))) => id == known && digest != known_digest,
+    pub(super) fn reuses_id(self, other: Self) -> bool {
+        match (self.id, other.id) {
+            (Some(own), Some(known)) => own.id == known.id && own.digest != known.digest,
             _ => false,
         }
     }
@@ -84,46 +103,5 @@ fn hash_rest(event: &Event, hasher: &mut DefaultHasher) {
     event.cwd.hash(hasher);
     for (name, value) in &event.extra {
         (name, value.as_str()).hash(hasher);
-    }
-}
-
-/// The latest outcomes of one run, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct OutcomeCache(VecDeque<(IdempotencyKey, Outcome)>);
-
-impl OutcomeCache {
-    /// The outcome of the same event.
-    pub(super) fn get(&self, key: &IdempotencyKey) -> Option<&Outcome> {
-        self.0.iter().rev().find(|(known, _)| known.is_same(key)).map(|(_, outcome)| outcome)
-    }
-
-    /// Whether an earlier event had the same event id and another payload.
-    pub(super) fn reuses_id(&self, key: &IdempotencyKey) -> bool {
-        self.0.iter().any(|(known, _)| known.reuses_id(key))
-    }
-
-    /// Adds an outcome and forgets the oldest beyond `most`.
-    pub(super) fn remember(&mut self, key: IdempotencyKey, outcome: Outcome, most: usize) {
-        if self.0.is_empty() {
-            // Many runs have one outcome and no more.
-            self.0.reserve_exact(1);
-        }
-        self.0.push_back((key, outcome));
-        self.keep(most);
-    }
-
-    /// Forgets all but the latest outcomes and shrinks to fit.
-    pub(super) fn shrink(&mut self, most: usize) {
-        self.keep(most);
-        self.0.shrink_to_fit();
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn keep(&mut self, most: usize) {
-        let surplus = self.0.len().saturating_sub(most);
-        self.0.drain(..surplus);
     }
 }

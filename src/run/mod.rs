@@ -3,6 +3,7 @@
 mod actor;
 mod actor_state;
 mod announce;
+mod answer_budget;
 mod completion;
 mod context;
 mod course;
@@ -16,14 +17,17 @@ mod notify;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "there is no store in this build"))]
 mod outbox;
 mod record;
+mod remembered;
 #[cfg(feature = "store")]
 mod restore;
 mod run_state;
 mod settlement;
 mod status;
+mod tidy;
 mod verdict_merge;
 
 pub(crate) use actor::RunActor;
+pub(crate) use answer_budget::AnswerLimits;
 pub(crate) use context::RunContext;
 pub use course::{Course, Progress};
 #[cfg(feature = "daemon")]

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -28,14 +28,10 @@ pub(crate) struct RunRecord {
     parked: Mutex<Option<Box<RunState>>>,
     /// When its first planned event came.
     pub(super) began: u64,
-    /// How many planned events came.
-    pub(super) events: AtomicU64,
-    /// Since when its last actor had had nothing to do when it went away.
+    /// Since when nothing has been asked of it, if it has no actor.
     pub(super) rested: AtomicU64,
-    /// Which actor it had last, so that a note about a former one is recognised as old.
-    pub(super) last_actor: AtomicU64,
-    /// Whether it was looked up since the last time it was a candidate for removal.
-    pub(super) asked: AtomicBool,
+    /// How many planned events came.
+    events: AtomicU32,
     /// Whether the store may have something of it.
     pub(super) is_stored: AtomicBool,
     /// Whether its halt is on disk, or will not be for a while.
@@ -44,8 +40,9 @@ pub(crate) struct RunRecord {
     pub(super) is_kept_idle: AtomicBool,
 }
 
-/// One more word would cost 16 MB for a million runs, since the allocator rounds up to 16 bytes.
-const _: () = assert!(size_of::<RunRecord>() <= 80);
+/// One more word would cost 16 MB for a million runs, since the allocator rounds up to 16 bytes, with 16 of its own for
+/// being shared.
+const _: () = assert!(size_of::<RunRecord>() <= 64);
 
 impl RunRecord {
     pub(super) fn new(began: u64) -> Self {
@@ -54,10 +51,8 @@ impl RunRecord {
             halted: ArcSwapOption::empty(),
             parked: Mutex::default(),
             began,
-            events: AtomicU64::new(0),
             rested: AtomicU64::new(began),
-            last_actor: AtomicU64::new(0),
-            asked: AtomicBool::new(false),
+            events: AtomicU32::new(0),
             is_stored: AtomicBool::new(false),
             is_halt_settled: AtomicBool::new(false),
             is_kept_idle: AtomicBool::new(false),
@@ -71,7 +66,6 @@ impl RunRecord {
 
     /// Gives it an actor.
     pub(crate) fn attach(&self, handle: Arc<RunHandle>) {
-        self.last_actor.store(handle.actor.get_id().pid(), Ordering::Relaxed);
         self.handle.store(Some(handle));
     }
 
@@ -80,9 +74,14 @@ impl RunRecord {
         self.handle.load().as_ref().is_some_and(|handle| handle.is_open() && handle.is_alive())
     }
 
-    /// Counts a planned event.
+    /// Counts a planned event. Only its actor does.
     pub(super) fn count_event(&self) {
-        self.events.fetch_add(1, Ordering::Relaxed);
+        self.events.store(self.events().saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// How many planned events came; the largest number stands for more.
+    pub(super) fn events(&self) -> u32 {
+        self.events.load(Ordering::Relaxed)
     }
 
     /// Why it is halted, if it is.
@@ -102,6 +101,11 @@ impl RunRecord {
         if let Some(run_state) = parked.as_deref_mut() {
             run_state.shrink(most);
         }
+    }
+
+    /// How many bytes the parked answers count for.
+    pub(super) fn parked_bytes(&self) -> usize {
+        self.parked.lock().as_ref().map_or(0, |run_state| run_state.answers.bytes())
     }
 
     pub(super) fn unpark(&self) -> RunState {

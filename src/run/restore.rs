@@ -72,23 +72,22 @@ impl Courier {
 }
 
 impl RunContext {
-    /// Opens the store in a directory of files, takes over what it has, and sends all changes to it from now on. Returns
-    /// the runs that were not known. Blocks.
+    /// Opens the store in a directory of files, takes over what it has, and sends all changes to it from now on. Blocks.
     pub(crate) fn open_store(
         &self,
         data: &Path,
         limits: OutboxLimits,
         courier: Courier,
-    ) -> Result<Vec<RunKey>, StoreError> {
-        let (store, outbox, restored) = self.open_files(data)?;
+    ) -> Result<(), StoreError> {
+        let (store, outbox) = self.open_files(data)?;
         self.outbox.store(Some(courier.outbox(store.outbox, limits, outbox)));
         self.directory.set_store(Some(store.runs));
         self.directory.save_halts();
-        Ok(restored)
+        Ok(())
     }
 
     /// Opens the store, and takes over what it has of runs. Returns what it has of the outbox as well.
-    fn open_files(&self, data: &Path) -> Result<(OpenStore, StoredOutbox, Vec<RunKey>), StoreError> {
+    fn open_files(&self, data: &Path) -> Result<(OpenStore, StoredOutbox), StoreError> {
         #[cfg(all(test, feature = "daemon"))]
         if let Some(mount) = self.simulated_disk.get() {
             let (store, stored) = mount.open(data)?;
@@ -99,10 +98,10 @@ impl RunContext {
     }
 
     /// Takes over what a store has of runs.
-    fn restore(&self, store: OpenStore, stored: StoredRuns) -> (OpenStore, StoredOutbox, Vec<RunKey>) {
+    fn restore(&self, store: OpenStore, stored: StoredRuns) -> (OpenStore, StoredOutbox) {
         let StoredRuns { runs, ended, outbox } = stored;
-        let restored = self.directory.restore(runs, &ended);
-        (store, outbox, restored)
+        self.directory.restore(runs, &ended);
+        (store, outbox)
     }
 
     /// Sends all changes to this store from now on, writes what is left for the former one and closes it, so that another
@@ -129,39 +128,39 @@ impl RunContext {
         data: &Path,
         limits: OutboxLimits,
         owner: OutboxOwner,
-    ) -> Result<(Arc<dyn RunStore>, Vec<RunKey>), StoreError> {
-        let (store, stored, restored) = self.open_files(data)?;
+    ) -> Result<Arc<dyn RunStore>, StoreError> {
+        let (store, stored) = self.open_files(data)?;
         let OpenStore { runs: store, outbox: of_outbox } = store;
         match (owner, self.outbox.load_full()) {
             (OutboxOwner::Successor, _) => {}
             (OutboxOwner::Own, Some(outbox)) => outbox.take_back(of_outbox, stored),
             (OutboxOwner::Own, None) => self.outbox.store(Some(Outbox::new(of_outbox, limits, stored))),
         }
-        Ok((store, restored))
+        Ok(store)
     }
 }
 
 impl RunDirectory {
-    /// Takes over what a store has. Returns the runs that were not known.
-    pub(super) fn restore(&self, mut runs: Vec<(RunKey, StoredRun)>, ended: &[RunKey]) -> Vec<RunKey> {
+    /// Takes over what a store has.
+    pub(super) fn restore(&self, mut runs: Vec<(RunKey, StoredRun)>, ended: &[RunKey]) {
         for key in ended {
             self.keep_ended(key);
         }
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let share = runs.len().div_ceil(threads).max(LEAST_RESTORED);
-        let is_new: Vec<bool> = thread::scope(|scope| {
-            let restore = |share: &mut [(RunKey, StoredRun)]| -> Vec<bool> {
-                share.iter_mut().map(|(key, run)| self.restore_run(key, std::mem::take(run))).collect()
-            };
-            let shares: Vec<_> =
-                runs.chunks_mut(share).map(|share| scope.spawn(move || restore(share))).collect();
-            shares.into_iter().flat_map(|share| share.join().expect("nothing in it panics")).collect()
+        thread::scope(|scope| {
+            for share in runs.chunks_mut(share) {
+                scope.spawn(move || {
+                    for (key, run) in share {
+                        self.restore_run(key, std::mem::take(run));
+                    }
+                });
+            }
         });
-        runs.into_iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|((key, _), _)| key).collect()
     }
 
-    /// Takes over a run that a store has. Returns whether it was not known.
-    fn restore_run(&self, key: &RunKey, mut run: StoredRun) -> bool {
+    /// Takes over a run that a store has.
+    fn restore_run(&self, key: &RunKey, mut run: StoredRun) {
         // Looked up once: there may be a million.
         let entry = self.runs.entry(key.clone());
         let is_new = matches!(entry, Entry::Vacant(_));
@@ -176,7 +175,6 @@ impl RunDirectory {
             record.park(RunState::of_stored(run));
             self.known.fetch_add(1, Ordering::Relaxed);
         }
-        is_new
     }
 
     /// Stores the halts that the store does not have.
@@ -191,13 +189,12 @@ impl RunDirectory {
 
 #[cfg(feature = "daemon")]
 impl RunDirectory {
-    /// Takes over the state of a run that another daemon has changed, and stores it. Returns whether the run was not
-    /// known, and a receiver that is notified once it is in the hands of the store.
-    pub(crate) fn adopt(&self, key: &RunKey, run: StoredRun) -> (bool, Option<oneshot::Receiver<()>>) {
-        let is_new = self.find(key).is_none();
+    /// Takes over the state of a run that another daemon has changed, and stores it. Returns a receiver that is notified
+    /// once it is in the hands of the store, unless it is already.
+    pub(crate) fn adopt(&self, key: &RunKey, run: StoredRun) -> Option<oneshot::Receiver<()>> {
         // The record stays borrowed, so no actor starts without this state.
-        let Some(entry) = self.find_or_make(key, usize::MAX) else { return (false, None) };
-        (is_new, self.merge(key, &entry, run))
+        let entry = self.find_or_make(key, usize::MAX)?;
+        self.merge(key, &entry, run)
     }
 
     /// Forgets a run that another daemon has forgotten, unless it goes on here.

@@ -2,24 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use super::idempotency::OutcomeCache;
+use super::remembered::RememberedAnswers;
 use crate::{
     model::{Event, Frequency, Hook, HookName, KeyCounts, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
     store::{StoredRun, TakenTurn},
 };
 
-/// The state of a run between its events.
+/// The state of a run between its events. There may be a million, so it is kept small.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
-    pub(super) answers: OutcomeCache,
-    /// The hooks that run once per run and have run, in order.
-    had_turn: Vec<TakenTurn>,
+    pub(super) answers: RememberedAnswers,
+    /// What hooks have done in it; none in most runs.
+    hooks: Option<Box<HookTraces>>,
     stops_blocked: u8,
-    /// What the rules of hooks have counted.
-    counts: BTreeMap<HookName, KeyCounts>,
     /// Whether what the store keeps of it has changed since the last call of [`RunState::take_change`].
     is_changed: bool,
+}
+
+/// What hooks have done in a run.
+#[derive(Debug, Default, Clone)]
+struct HookTraces {
+    /// The hooks that run once per run and have run, in order.
+    had_turn: Vec<TakenTurn>,
+    /// What the rules of hooks have counted.
+    counts: BTreeMap<HookName, KeyCounts>,
 }
 
 impl RunState {
@@ -36,24 +43,25 @@ impl RunState {
     }
 
     fn had_turn(&self, hook: &Hook) -> bool {
-        self.had_turn.binary_search(&turn_of(hook)).is_ok()
+        self.hooks.as_ref().is_some_and(|hooks| hooks.had_turn.binary_search(&turn_of(hook)).is_ok())
     }
 
     fn note_turn(&mut self, turn: TakenTurn) {
-        if let Err(at) = self.had_turn.binary_search(&turn) {
-            self.had_turn.insert(at, turn);
+        let had_turn = &mut self.hooks.get_or_insert_default().had_turn;
+        if let Err(at) = had_turn.binary_search(&turn) {
+            had_turn.insert(at, turn);
             self.is_changed = true;
         }
     }
 
     /// Has a hook judge with what it has counted.
     pub(super) fn with_counts<T>(&mut self, hook: &HookName, judge: impl FnOnce(&mut KeyCounts) -> T) -> T {
-        let Some(counts) = self.counts.get_mut(hook) else {
+        let Some(counts) = self.hooks.as_mut().and_then(|hooks| hooks.counts.get_mut(hook)) else {
             let mut counts = KeyCounts::default();
             let judged = judge(&mut counts);
             // Most rules count nothing.
             if !counts.is_empty() {
-                self.counts.insert(hook.clone(), counts);
+                self.hooks.get_or_insert_default().counts.insert(hook.clone(), counts);
                 self.is_changed = true;
             }
             return judged;
@@ -101,7 +109,7 @@ impl RunState {
 
     /// What the store keeps of it, without the halt.
     pub(super) fn to_stored(&self) -> StoredRun {
-        let (had_turn, counts) = (self.had_turn.clone(), self.counts.clone());
+        let HookTraces { had_turn, counts } = self.hooks.as_deref().cloned().unwrap_or_default();
         StoredRun { halt: None, had_turn, stops_blocked: self.stops_blocked, counts }
     }
 
@@ -119,7 +127,7 @@ impl RunState {
         stored.had_turn.into_iter().for_each(|turn| self.note_turn(turn));
         self.stops_blocked = self.stops_blocked.max(stored.stops_blocked);
         for (hook, counts) in stored.counts {
-            let own = self.counts.entry(hook).or_default();
+            let own = self.hooks.get_or_insert_default().counts.entry(hook).or_default();
             counts.iter().for_each(|(key, count)| own.raise(key, count));
         }
     }
@@ -127,14 +135,13 @@ impl RunState {
     /// Forgets all but the latest outcomes and shrinks to fit.
     pub(super) fn shrink(&mut self, answers: usize) {
         self.answers.shrink(answers);
-        self.had_turn.shrink_to_fit();
+        if let Some(hooks) = &mut self.hooks {
+            hooks.had_turn.shrink_to_fit();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.answers.is_empty()
-            && self.had_turn.is_empty()
-            && self.stops_blocked == 0
-            && self.counts.is_empty()
+        self.answers.is_empty() && self.hooks.is_none() && self.stops_blocked == 0
     }
 }
 

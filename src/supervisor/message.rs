@@ -95,9 +95,6 @@ pub(crate) enum SupervisorMessage {
     Publish(PublishedSnapshot, RpcReplyPort<()>),
     /// Take no more events for this workspace.
     Retire(WorkspaceId, RpcReplyPort<()>),
-    /// Forget these runs when their time has come: a store had them.
-    #[cfg(feature = "store")]
-    Restored(Vec<RunKey>),
     /// Look for runs that are idle or forgotten.
     Sweep,
     /// Give runs no actors any more.

@@ -15,7 +15,7 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
-use tokio::time::Instant;
+use tokio::{task::JoinHandle, time::Instant};
 
 pub(crate) use self::message::{PublishedSnapshot, SpawnRunError, SupervisorMessage, WorkspaceSnapshots};
 use crate::{
@@ -34,6 +34,13 @@ const RESTART_WINDOW: Duration = Duration::from_secs(10);
 
 /// The longest interval between two sweeps for idle runs.
 const LONGEST_SWEEP: Duration = Duration::from_secs(15);
+
+/// How many walks over all records there are in the time after which a run is forgotten, and the longest time between two.
+const TIDIED_PER_FORGET: u32 = 8;
+const LONGEST_TIDY: Duration = Duration::from_mins(1);
+
+/// The most records that are walked over while new runs wait for the supervisor.
+const MOST_TIDIED_AT_ONCE: usize = 4096;
 
 /// How long a run may take to cancel its events at shutdown.
 const RUN_STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -61,8 +68,9 @@ pub(crate) struct SupervisorState {
     arguments: SupervisorArguments,
     myself: ActorRef<SupervisorMessage>,
     runs: HashMap<ActorId, (RunKey, Arc<RunHandle>)>,
-    /// Runs that gave up their actor, oldest first, with the actor it was.
-    passivated: VecDeque<(Instant, RunKey, u64)>,
+    /// The latest walk over all records.
+    tidying: Option<JoinHandle<()>>,
+    tidied: Instant,
     /// Which pool a factory belongs to.
     factories: HashMap<ActorId, HandlerKind>,
     /// When each pool was restarted lately.
@@ -90,7 +98,8 @@ impl Actor for Supervisor {
             arguments,
             myself,
             runs: HashMap::new(),
-            passivated: VecDeque::new(),
+            tidying: None,
+            tidied: Instant::now(),
             factories,
             restarts: HashMap::new(),
             draining: false,
@@ -122,12 +131,6 @@ impl Actor for Supervisor {
                 registry.store(Arc::new(WorkspaceSnapshots::clone(&registry.load()).without(&id)));
                 drop(reply.send(()));
             }
-            #[cfg(feature = "store")]
-            SupervisorMessage::Restored(keys) => {
-                let now = Instant::now();
-                // They have had no actor in this process.
-                state.passivated.extend(keys.into_iter().map(|key| (now, key, 0)));
-            }
             SupervisorMessage::Sweep => state.sweep(),
             SupervisorMessage::Drain => state.draining = true,
             SupervisorMessage::RestartPool(kind) => state.restart_pool(kind).await?,
@@ -151,7 +154,7 @@ impl Actor for Supervisor {
         }
         if let Some((key, handle)) = state.runs.remove(&who.get_id()) {
             state.arguments.context.directory.count_actors(state.runs.len());
-            state.run_gone(key, &handle, failure);
+            state.run_gone(&key, &handle, failure);
         }
         Ok(())
     }
@@ -217,17 +220,16 @@ impl SupervisorState {
     }
 
     /// A run's actor has ended, by its own choice or not. The record stays for the next event.
-    fn run_gone(&mut self, key: RunKey, handle: &RunHandle, failure: Option<ActorProcessingErr>) {
+    fn run_gone(&mut self, key: &RunKey, handle: &RunHandle, failure: Option<ActorProcessingErr>) {
         if let Some(error) = failure {
             tracing::error!(run = %key.run, %error, "the actor of a run died; its next event gets a new one");
             // Its messages are handled without errors, so it panicked.
             Panicked("run").emit();
             ActorRestarted("run").emit();
         }
-        let Some(record) = self.arguments.context.directory.find(&key) else { return };
+        let Some(record) = self.arguments.context.directory.find(key) else { return };
         if record.handle().is_some_and(|current| current.actor.get_id() == handle.actor.get_id()) {
-            let actor = self.arguments.context.directory.detach(&record, handle);
-            self.passivated.push_back((Instant::now(), key, actor));
+            self.arguments.context.directory.detach(&record, handle);
         }
     }
 
@@ -238,14 +240,25 @@ impl SupervisorState {
             // A send fails only if the actor is ending anyway.
             drop(handle.actor.cast(RunMessage::Passivate));
         }
+        self.tidy();
+    }
+
+    /// Walks over all records from time to time, on a thread of its own where there are many.
+    fn tidy(&mut self) {
         let forget = self.arguments.run_forget;
-        while self.passivated.front().is_some_and(|(since, ..)| since.elapsed() >= forget) {
-            if let Some((_, key, actor)) = self.passivated.pop_front()
-                && self.arguments.context.directory.forget(&key, actor)
-            {
-                self.passivated.push_back((Instant::now(), key, actor));
-            }
+        let is_due = self.tidied.elapsed() >= (forget / TIDIED_PER_FORGET).min(LONGEST_TIDY);
+        let context = &self.arguments.context;
+        if !(is_due || context.answers_are_full())
+            || self.tidying.as_ref().is_some_and(|walk| !walk.is_finished())
+        {
+            return;
         }
+        self.tidied = Instant::now();
+        if context.directory.count().0 < MOST_TIDIED_AT_ONCE {
+            return context.tidy(forget);
+        }
+        let context = Arc::clone(context);
+        self.tidying = Some(tokio::task::spawn_blocking(move || context.tidy(forget)));
     }
 
     fn pool_died(

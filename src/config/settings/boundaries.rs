@@ -116,6 +116,10 @@ settings! {
         /// Number of outcomes kept per run to answer events that are sent again.
         answers_per_run: NonZeroUsize = count(64),
 
+        /// Maximum total size of the outcomes that are kept to answer events that are sent again. Nearly there, those of the
+        /// runs that have rested longest are forgotten; beyond it, none are added.
+        answers_bytes: usize as Size = 256 * MIB,
+
         /// How often in a row hooks may keep an agent from stopping, up to 255; then it stops. Tool events and prompts
         /// begin the count again.
         stop_blocks: NonZeroUsize = count(8),

@@ -196,3 +196,26 @@ async fn an_event_repeated_in_the_queue_joins_the_first_when_that_starts() {
     assert_eq!(a.unwrap(), b.unwrap());
     assert_eq!(ran.load(Ordering::SeqCst), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_take_too_much_memory_are_those_of_the_runs_that_rested_longest() {
+    const MOST: usize = 64 * 1024;
+    let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, Duration::ZERO);
+    let mut settings = Settings { run_idle: SECOND, ..Settings::default() };
+    settings.limits.answers_bytes = MOST;
+    let orchestrator = with_settings(settings, [hook]).await;
+    // More runs than it can remember an answer of each, one after the other.
+    let runs: Vec<String> = (0..2_000).map(|number| format!("run-{number}")).collect();
+    for run in &runs {
+        orchestrator.dispatch(call(run, "1")).await.unwrap();
+        sleep(SECOND / 10).await;
+    }
+    sleep(10 * SECOND).await;
+    let is_remembered = async |run: &str| {
+        let before = ran.load(Ordering::SeqCst);
+        orchestrator.dispatch(call(run, "1")).await.unwrap();
+        ran.load(Ordering::SeqCst) == before
+    };
+    assert!(is_remembered(&runs[1_999]).await && is_remembered(&runs[1_900]).await);
+    assert!(!is_remembered(&runs[0]).await && !is_remembered(&runs[100]).await);
+}

@@ -37,6 +37,8 @@ pub(crate) async fn print() {
     many_on_one_event().await;
     few_of_many().await;
     loading().await;
+    #[cfg(feature = "rego")]
+    one_policy().await;
     many_runs().await;
     scripts().await;
 }
@@ -125,6 +127,24 @@ async fn one_rule() {
     let (own, floor) = beside(&with_rule, &same, &event).await;
     println!(
         "| one rule on a 1 KiB event | p50 {own:.0} ns | native closure that does the same: {floor:.0} ns | {:.2} | – |",
+        own / floor
+    );
+}
+
+/// The same in Rego.
+#[cfg(feature = "rego")]
+async fn one_policy() {
+    const POLICY: &str = "name: rego\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\nhandler:\n  type: rego\n  inline: |\n    package guard\n    \
+                          deny contains \"no\" if {\n      input.tool_name == \"Bash\"\n      \
+                          contains(input.tool_input.command, \"--force\")\n    }\non_error: deny\non_timeout: deny\n";
+    let event = event_of("npm run lint");
+    let files = workspace([("rego".to_owned(), POLICY.to_owned())]);
+    let with_policy = start(files.path()).await;
+    let files = workspace([("rule".to_owned(), rule("rule", "^Bash$", PLAIN))]);
+    let with_rule = start(files.path()).await;
+    let (own, floor) = beside(&with_policy, &with_rule, &event).await;
+    println!(
+        "| one Rego policy on a 1 KiB event | p50 {own:.0} ns | the same as a rule: {floor:.0} ns | {:.1} | – |",
         own / floor
     );
 }

@@ -170,7 +170,7 @@ pub(super) fn handler(handler: &Handler) -> String {
         Handler::Http(http) => format!("{} {}", http.method.as_str(), http.address),
         Handler::Prompt(prompt) => prompt.model.reference.to_string(),
         Handler::Agent(task) => task.agent.name.clone(),
-        Handler::Rule(rule) => rule.shown.to_string(),
+        Handler::Rule(rule) | Handler::Rego(rule) => rule.shown.to_string(),
         Handler::Native(_) => return handler.kind().to_string(),
     };
     let mode = handler.mode().filter(|mode| *mode != CommandMode::Oneshot.as_str());

@@ -27,7 +27,7 @@ pub(super) fn of(snapshot: &Snapshot, plan: &Plan, event: &Event) -> Vec<RuleTra
     let mut cache = RuleCache::default();
     let mut traces = Vec::new();
     for step in plan.steps() {
-        let Handler::Rule(rule) = &step.hook.handler else { continue };
+        let (Handler::Rule(rule) | Handler::Rego(rule)) = &step.hook.handler else { continue };
         if step.hook.trust.refusal().is_some() {
             continue;
         }

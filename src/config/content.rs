@@ -67,7 +67,9 @@ pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
         hook.source.content = Some(Arc::new(ContentHash::new(hexadecimal(&hasher.finalize()))));
     }
     let facts = hooks.iter().filter_map(|hook| match &hook.handler {
-        Handler::Rule(rule) => Some(rule.files.iter().map(|file| root.join(&*file.path))),
+        Handler::Rule(rule) | Handler::Rego(rule) => {
+            Some(rule.files.iter().map(|file| root.join(&*file.path)))
+        }
         _ => None,
     });
     let facts: Vec<PathBuf> = facts.flatten().collect();

@@ -99,6 +99,9 @@ impl Diagnostic {
     /// The code of a load that a limit of the process or the machine kept from reading every file.
     pub(crate) const SHORTAGE: &str = "shortage";
 
+    /// The code of what is wrong in the file of a policy. The hook file that names it has a mistake of its own.
+    pub(crate) const POLICY: &str = "policy-file";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read, and so
     /// was one that is not trusted or may not ask its server.
     pub(crate) fn is_of_broken_file(&self) -> bool {
@@ -112,6 +115,7 @@ impl Diagnostic {
             Self::BROKEN_GUARD,
             Self::SILENT_GUARD,
             Self::LAST_GOOD,
+            Self::POLICY,
         ];
         self.severity == Severity::Error && !of_hooks.contains(&self.code)
     }

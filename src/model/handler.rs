@@ -24,12 +24,14 @@ pub enum Handler {
     Agent(AgentHandler),
     /// Expressions that judge the event in process.
     Rule(RuleHandler),
+    /// Policies in Rego that judge the event in process.
+    Rego(RuleHandler),
     /// A closure of the embedding program.
     Native(NativeHandler),
 }
 
 impl Handler {
-    /// Which of the six it is.
+    /// Which of the seven it is.
     pub fn kind(&self) -> HandlerKind {
         match self {
             Self::Command(_) => HandlerKind::Command,
@@ -37,6 +39,7 @@ impl Handler {
             Self::Prompt(_) => HandlerKind::Prompt,
             Self::Agent(_) => HandlerKind::Agent,
             Self::Rule(_) => HandlerKind::Rule,
+            Self::Rego(_) => HandlerKind::Rego,
             Self::Native(_) => HandlerKind::Native,
         }
     }
@@ -48,7 +51,7 @@ impl Handler {
             Self::Http(http) => return references_of(&http.headers),
             Self::Prompt(prompt) => &prompt.model,
             Self::Agent(task) => &task.agent.model,
-            Self::Rule(_) | Self::Native(_) => return Vec::new(),
+            Self::Rule(_) | Self::Rego(_) | Self::Native(_) => return Vec::new(),
         };
         match &model.access {
             ModelAccess::Api(api) => api.key.iter().flat_map(SecretText::references).cloned().collect(),
@@ -80,7 +83,12 @@ impl Handler {
     pub fn mode(&self) -> Option<&'static str> {
         match self {
             Self::Command(command) => Some(command.mode.as_str()),
-            Self::Http(_) | Self::Prompt(_) | Self::Agent(_) | Self::Rule(_) | Self::Native(_) => None,
+            Self::Http(_)
+            | Self::Prompt(_)
+            | Self::Agent(_)
+            | Self::Rule(_)
+            | Self::Rego(_)
+            | Self::Native(_) => None,
         }
     }
 }
@@ -99,6 +107,8 @@ pub enum HandlerKind {
     Agent,
     /// Expressions that judge the event in process.
     Rule,
+    /// Policies in Rego that judge the event in process.
+    Rego,
     /// A closure of the embedding program.
     Native,
 }
@@ -116,6 +126,7 @@ impl HandlerKind {
             Self::Prompt => "prompt",
             Self::Agent => "agent",
             Self::Rule => "rule",
+            Self::Rego => "rego",
             Self::Native => "native",
         }
     }
@@ -347,6 +358,7 @@ impl Handler {
         let access = match self {
             Self::Command(_) | Self::Rule(_) | Self::Native(_) => return None,
             Self::Http(_) => return (!cfg!(feature = "http")).then_some("http"),
+            Self::Rego(_) => return (!cfg!(feature = "rego")).then_some("rego"),
             Self::Prompt(prompt) => &prompt.model.access,
             Self::Agent(handler) => &handler.agent.model.access,
         };

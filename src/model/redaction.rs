@@ -202,7 +202,7 @@ fn secrets(handler: &Handler) -> Vec<&Secret> {
         Handler::Http(http) => return of_texts(&http.headers),
         Handler::Prompt(prompt) => &prompt.model,
         Handler::Agent(task) => &task.agent.model,
-        Handler::Rule(_) | Handler::Native(_) => return Vec::new(),
+        Handler::Rule(_) | Handler::Rego(_) | Handler::Native(_) => return Vec::new(),
     };
     match &model.access {
         ModelAccess::Api(api) => api.key.iter().flat_map(SecretText::secrets).collect(),

@@ -23,6 +23,8 @@ mod mistake;
 mod operation;
 mod operators;
 mod paths;
+#[cfg(feature = "rego")]
+pub(crate) mod rego;
 mod rule_set;
 mod scope;
 mod secrets;
@@ -41,4 +43,6 @@ mod variables;
 
 pub(crate) use hook_rule::{RuleDecision, RuleText};
 pub(crate) use mistake::{RuleHelp, RuleMistake};
+#[cfg(feature = "rego")]
+pub(crate) use paths::normalized as normalized_path;
 pub(crate) use rule_set::RuleSet;

@@ -5,7 +5,7 @@ use url::Url;
 use crate::model::is_certainly_private;
 
 /// A path without `.`, `..` and doubled slashes, from a directory on where it is relative.
-pub(super) fn normalized(path: &str, directory: &str) -> String {
+pub(crate) fn normalized(path: &str, directory: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let from = if path.starts_with('/') { "" } else { directory };
     for part in from.split('/').chain(path.split('/')) {

@@ -264,7 +264,7 @@ impl RunActor {
         }
     }
 
-    /// Runs one step: inline closures and rules in the actor, anything else in its pool.
+    /// Runs one step: inline closures, rules and policies in the actor, anything else in its pool.
     fn launch(
         &self,
         state: &mut RunActorState,
@@ -347,7 +347,7 @@ impl RunActor {
     }
 }
 
-/// Concludes a step that needs no pool: a hook that may not run, an inline closure, or rules.
+/// Concludes a step that needs no pool: a hook that may not run, an inline closure, rules, or policies.
 fn conclude_at_once(
     state: &mut RunActorState,
     step: usize,
@@ -364,7 +364,7 @@ fn conclude_at_once(
         Handler::Native(NativeHandler::Inline(closure)) => {
             Some(native::run_inline(&**closure, draft, hook.timeout))
         }
-        Handler::Rule(rule) => {
+        Handler::Rule(rule) | Handler::Rego(rule) => {
             let workspace = hook.workspace(running.course.workspace());
             let cache = &mut running.rule_cache;
             Some(state.run_state.with_counts(&hook.name, |counts| {

@@ -99,8 +99,7 @@ impl HookMeters {
             names::HOOK_TIMEOUT.gauge([name]).set(hook.timeout.as_secs_f64());
         }
         let handler = HandlerMeters::resolve(name, hook);
-        let is_limited =
-            hook.max_concurrency.is_some() && !matches!(hook.handler, Handler::Rule(_) | Handler::Native(_));
+        let is_limited = hook.max_concurrency.is_some() && !runs_in_process(&hook.handler);
         let waits = is_limited || handler.workers().is_some();
         Self { kinds, waiting: waits.then(|| WaitingGauge::resolve(name)), handler }
     }
@@ -202,7 +201,7 @@ impl HandlerMeters {
                     .map(|stream| names::OUTPUT_TRUNCATED.counter([name, stream.as_str()])),
                 warm: WarmProcessMeters::resolve(name, command.mode),
             },
-            Handler::Rule(_) | Handler::Native(_) => Self::None,
+            Handler::Rule(_) | Handler::Rego(_) | Handler::Native(_) => Self::None,
         }
     }
 }
@@ -312,16 +311,20 @@ impl KindMeters {
 
 /// Whether an invocation of such a handler can end so. Nothing is checked for trust yet.
 fn can_end(handler: &Handler, ended: Ended) -> bool {
-    let inline = matches!(handler, Handler::Rule(_) | Handler::Native(NativeHandler::Inline(_)));
+    let inline =
+        matches!(handler, Handler::Rule(_) | Handler::Rego(_) | Handler::Native(NativeHandler::Inline(_)));
     match ended {
         Ended::Completed | Ended::Failed | Ended::TimedOut => true,
         Ended::Cancelled | Ended::Shed => !inline,
-        Ended::InvalidOutput | Ended::OutputTooLarge => {
-            !matches!(handler, Handler::Rule(_) | Handler::Native(_))
-        }
+        Ended::InvalidOutput | Ended::OutputTooLarge => !runs_in_process(handler),
         Ended::SpawnFailed => matches!(handler, Handler::Command(_)) || handler.missing_feature().is_some(),
         Ended::Untrusted => false,
     }
+}
+
+/// Whether it is evaluated here, without a process or a connection.
+fn runs_in_process(handler: &Handler) -> bool {
+    matches!(handler, Handler::Rule(_) | Handler::Rego(_) | Handler::Native(_))
 }
 
 fn none<const N: usize>() -> [OnceLock<Counter>; N] {

@@ -163,6 +163,12 @@ async fn every_case_of_rules_holds() {
     hold_in("rules", DialectName::OpenHarness, 20).await;
 }
 
+#[cfg(feature = "rego")]
+#[tokio::test]
+async fn every_case_of_rego_holds() {
+    hold_in("rego", DialectName::OpenHarness, 21).await;
+}
+
 #[tokio::test]
 async fn every_case_of_claude_holds() {
     hold(DialectName::Claude, 146).await;

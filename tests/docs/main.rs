@@ -6,5 +6,7 @@ mod support;
 
 mod operating;
 mod readme;
+#[cfg(feature = "rego")]
+mod rego;
 mod rules;
 mod security;

@@ -1,5 +1,5 @@
-//! A hook whose handler this build lacks. Run by `scripts/test`, which leaves out the feature `http`.
-#![cfg(not(feature = "http"))]
+//! Hooks whose handlers this build lacks. Run by `scripts/test`, which leaves out the features `http` and `rego`.
+#![cfg(not(any(feature = "http", feature = "rego")))]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::fs;
@@ -45,4 +45,22 @@ async fn its_policy_decides_its_file_is_reported_and_later_changes_of_the_file_a
     assert!(reports.iter().all(|(_, report)| report.errors().any(|error| error.code == "missing-feature")));
     let outcome = ask(&orchestrator).await;
     assert_eq!((outcome.verdict, outcome.hooks.len()), (Verdict::Proceed, 0));
+}
+
+#[tokio::test]
+async fn a_policy_without_its_interpreter_fails_at_each_event_and_its_file_is_reported() {
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: { type: rego, file: guard.rego }\n";
+    fs::write(hooks.join("guard.yaml"), format!("{guard}on_error: deny\n")).unwrap();
+    fs::write(workspace.path().join("guard.rego"), "package guard\n").unwrap();
+    let builder = Orchestrator::builder().workspace(workspace.path()).trust(TrustPolicy::Off);
+    let orchestrator = builder.start().await.unwrap();
+    let reports = orchestrator.load_reports();
+    assert!(reports.values().all(|report| report.errors().any(|error| error.code == "missing-feature")));
+    let outcome = ask(&orchestrator).await;
+    assert_eq!((outcome.verdict, outcome.hooks[0].ended), (Verdict::Block, Ended::SpawnFailed));
+    let error = outcome.hooks[0].error.as_deref().unwrap();
+    assert!(error.contains("feature `rego`"), "{error}");
 }

@@ -18,6 +18,9 @@ const SCHEMA: &str = "resources/openharness-hook.schema.json";
 /// The model of prompt and agent hooks, if the settings have none.
 const MODEL: &str = "local/small";
 
+/// The policies of a guard that fails only if something is wrong with it.
+const FAIL_CLOSED: &str = "on_error: deny             # if the guard fails, it blocks; without this, failures are ignored\non_timeout: deny\n";
+
 /// The type of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum HandlerType {
@@ -31,6 +34,9 @@ pub(super) enum HandlerType {
     Agent,
     /// Expressions that are evaluated inside hookyard
     Rule,
+    /// A policy in Rego that is evaluated inside hookyard
+    #[cfg(feature = "rego")]
+    Rego,
 }
 
 /// The language of a script.
@@ -200,6 +206,8 @@ impl SkeletonRequest<'_> {
             HandlerType::Prompt => self.prompt(&mut skeleton),
             HandlerType::Agent => self.agent(&mut skeleton),
             HandlerType::Rule => self.rule(),
+            #[cfg(feature = "rego")]
+            HandlerType::Rego => self.rego(&mut skeleton),
         };
         let path = in_hooks(&format!("{}.yaml", self.name));
         skeleton.files.insert(0, NewFile { path, text: self.hook_file(&handler), part: FileRole::Config });
@@ -218,9 +226,9 @@ impl SkeletonRequest<'_> {
         let matcher = if of_tools { SHELL_MATCHER } else { "" };
         let policies = match self.kind {
             _ if !self.is_guard() => "",
-            HandlerType::Command | HandlerType::Rule => {
-                "on_error: deny             # if the guard fails, it blocks; without this, failures are ignored\non_timeout: deny\n"
-            }
+            HandlerType::Command | HandlerType::Rule => FAIL_CLOSED,
+            #[cfg(feature = "rego")]
+            HandlerType::Rego => FAIL_CLOSED,
             HandlerType::Http | HandlerType::Prompt | HandlerType::Agent => {
                 "# on_error: deny           # for a guard: failures block instead of being ignored.\n\
                  # on_timeout: deny         # Set both once the service is reliable.\n"
@@ -321,6 +329,18 @@ impl SkeletonRequest<'_> {
     fn rule(&self) -> String {
         let template = if self.is_guard() { templates::RULE_GUARD } else { templates::RULE_NOTE };
         self.filled(template)
+    }
+
+    #[cfg(feature = "rego")]
+    fn rego(&self, skeleton: &mut HookSkeleton) -> String {
+        let path = in_hooks(&format!("policies/{}.rego", self.name));
+        let shown = path.display().to_string();
+        let template = if self.is_guard() { templates::REGO_GUARD } else { templates::REGO_NOTE };
+        let name: String =
+            self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let text = self.filled(template).replace("{{package}}", &format!("hooks.p_{name}"));
+        skeleton.files.push(NewFile { path, text, part: FileRole::Config });
+        format!("  type: rego\n  file: {shown}\n")
     }
 
     /// An event to try the hook with.

@@ -163,3 +163,27 @@ pub(super) const RULE_NOTE: &str = r#"  type: rule
   # Your note goes here.
   message: '"{{name}} has seen " + event.kind'
 "#;
+
+/// A policy in Rego that guards.
+#[cfg(feature = "rego")]
+pub(super) const REGO_GUARD: &str = r#"# {{name}}: blocks a made-up command. Replace it with your own rule.
+package {{package}}
+
+deny contains decision if {
+    input.tool_name == "Bash"
+    # Your rule goes here.
+    regex.match(`\bfrobnicate\b.*--everything`, input.tool_input.command)
+    decision := {
+        "rule_id": "{{name}}",
+        "reason": "{{name}}: nobody frobnicates everything here",
+    }
+}
+"#;
+
+/// A policy in Rego that notes.
+#[cfg(feature = "rego")]
+pub(super) const REGO_NOTE: &str = r#"# {{name}}: a note about each event. Replace it with your own rule.
+package {{package}}
+
+message contains concat(" ", ["{{name}} has seen", input.event])
+"#;

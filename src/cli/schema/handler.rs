@@ -1,4 +1,4 @@
-//! Schema of a hook file's `handler`: five types, each with its own keys; and of an agent's file.
+//! Schema of a hook file's `handler`: six types, each with its own keys; and of an agent's file.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::{
+    rego::RegoHandlerSchema,
     rule::RuleHandlerSchema,
     shape::{self, NamedMap, TextSchema},
 };
 use crate::model::HandlerKind;
 
-/// A handler of one of the five types. Not an enum: with `if` on its `type`, editors report what is wrong with a
+/// A handler of one of the six types. Not an enum: with `if` on its `type`, editors report what is wrong with a
 /// handler much better than with `oneOf`.
 pub(super) struct HandlerSchema;
 
@@ -31,6 +32,7 @@ impl JsonSchema for HandlerSchema {
             (HandlerKind::Prompt, generator.subschema_for::<PromptHandlerSchema>()),
             (HandlerKind::Agent, generator.subschema_for::<AgentHandlerSchema>()),
             (HandlerKind::Rule, generator.subschema_for::<RuleHandlerSchema>()),
+            (HandlerKind::Rego, generator.subschema_for::<RegoHandlerSchema>()),
         ];
         let types: Vec<&str> = shapes.iter().map(|(kind, _)| kind.as_str()).collect();
         let rules: Vec<Value> = shapes.iter().map(|(kind, shape)| rule(*kind, shape)).collect();
@@ -40,7 +42,7 @@ impl JsonSchema for HandlerSchema {
             "properties": {
                 "type": {
                     "description": "The handler: a program, a web server, a question to a language model, a \
-                                    task for an agent, or rules.",
+                                    task for an agent, rules, or policies in Rego.",
                     "enum": types,
                 },
             },

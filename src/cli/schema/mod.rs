@@ -19,6 +19,9 @@ mod hook_file;
 mod outcome;
 #[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
+mod rego;
+#[cfg(test)]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod rule;
 #[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]

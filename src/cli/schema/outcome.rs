@@ -96,6 +96,7 @@ enum HandlerKindSchema {
     Prompt,
     Agent,
     Rule,
+    Rego,
     Native,
 }
 

@@ -312,7 +312,8 @@ fn withhold(hook: &mut Hook) {
     match &mut hook.handler {
         Handler::Command(command) => command.environment.clear(),
         Handler::Http(http) => http.headers.clear(),
-        Handler::Prompt(_) | Handler::Agent(_) | Handler::Rule(_) | Handler::Native(_) => {}
+        Handler::Prompt(_) | Handler::Agent(_) | Handler::Rule(_) | Handler::Rego(_) | Handler::Native(_) => {
+        }
     }
 }
 

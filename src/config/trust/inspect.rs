@@ -93,7 +93,9 @@ impl<'a> Inspector<'a> {
                 grants.models.push(agent.model.reference.to_string());
                 texts.push(sha256(role.to_string().as_bytes()));
             }
-            Handler::Rule(rule) => texts.extend(rule.files.iter().map(|file| sha256(file.text.as_bytes()))),
+            Handler::Rule(rule) | Handler::Rego(rule) => {
+                texts.extend(rule.files.iter().map(|file| sha256(file.text.as_bytes())));
+            }
             Handler::Native(_) => {}
         }
         Ok(TrustRecord {

@@ -36,4 +36,10 @@ impl Value<'_> {
     ) {
         self.document.report(Mistake::warning(code, span, message).help(help));
     }
+
+    /// Records what is wrong in another file that this one names. This one has a mistake as well.
+    #[cfg(feature = "rego")]
+    pub(crate) fn report_elsewhere(&self, diagnostic: crate::model::Diagnostic) {
+        self.document.elsewhere.borrow_mut().push(diagnostic);
+    }
 }

@@ -26,6 +26,7 @@ pub(crate) struct Document<'t> {
     root: Node,
     syntax: Syntax,
     mistakes: RefCell<Vec<Mistake>>,
+    pub(super) elsewhere: RefCell<Vec<Diagnostic>>,
 }
 
 /// How a document is written, and by whom.
@@ -66,7 +67,7 @@ impl<'t> Document<'t> {
             Syntax::Json => json::parse(text),
         };
         let root = parsed.map_err(|error| Box::new(error.into_diagnostic(text, file)))?;
-        Ok(Self { text, file, root, syntax, mistakes: RefCell::default() })
+        Ok(Self { text, file, root, syntax, mistakes: RefCell::default(), elsewhere: RefCell::default() })
     }
 
     /// Replaces texts, except below these keys.
@@ -106,7 +107,7 @@ impl<'t> Document<'t> {
         (line, column)
     }
 
-    /// What is wrong, in the order of the text.
+    /// What is wrong, in the order of the text, and in other files that it names.
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         let mut mistakes = self.mistakes.take();
         mistakes.sort_by_key(|mistake| std::cmp::Reverse(mistake.severity));
@@ -120,6 +121,7 @@ impl<'t> Document<'t> {
             let diagnostic = Diagnostic::of_file(severity, "more-mistakes", self.file, message);
             diagnostics.push(Diagnostic { skipped: true, ..diagnostic });
         }
+        diagnostics.extend(self.elsewhere.take().into_iter().take(MOST_MISTAKES));
         diagnostics
     }
 

@@ -1,4 +1,4 @@
-//! The `handler` of a hook file: five types, each as written and as run. A handler that could not run is an error:
+//! The `handler` of a hook file: six types, each as written and as run. A handler that could not run is an error:
 //! a guard that silently never runs is worse than none.
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
@@ -11,6 +11,7 @@ use super::{
     },
     mode,
     models::{RawAgentHandler, RawPromptHandler},
+    rego_handler::RawRegoHandler,
     requests::{self, RawHttpHandler},
     rule_handler::RawRuleHandler,
     sandbox, variables,
@@ -51,6 +52,7 @@ enum RawHandlerKind<'d> {
     Prompt(RawPromptHandler<'d>),
     Agent(RawAgentHandler<'d>),
     Rule(RawRuleHandler<'d>),
+    Rego(RawRegoHandler<'d>),
 }
 
 struct RawCommand<'d> {
@@ -80,13 +82,15 @@ pub(super) struct PreparedHandler {
 
 /// Reads the keys of a handler.
 pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<RawHandler<'d>> {
-    use HandlerKind::{Agent, Command, Http, Prompt, Rule};
+    use HandlerKind::{Agent, Command, Http, Prompt, Rego, Rule};
     let kind = handler.require("type", "type: command")?;
-    let what = match kind.choice(&[Command, Http, Prompt, Agent, Rule].map(|kind| (kind.as_str(), kind)))? {
+    let kinds = [Command, Http, Prompt, Agent, Rule, Rego].map(|kind| (kind.as_str(), kind));
+    let what = match kind.choice(&kinds)? {
         Http => RawHandlerKind::Http(RawHttpHandler::read(handler)),
         Prompt => RawHandlerKind::Prompt(RawPromptHandler::read(handler)),
         Agent => RawHandlerKind::Agent(RawAgentHandler::read(handler)),
         Rule => RawHandlerKind::Rule(RawRuleHandler::read(handler)),
+        Rego => RawHandlerKind::Rego(RawRegoHandler::read(handler)),
         Command | HandlerKind::Native => RawHandlerKind::Command(Box::new(RawCommand::read(handler))),
     };
     let (timeout, max_concurrency) = (handler.get("timeout_seconds"), handler.get("max_concurrency"));
@@ -98,6 +102,14 @@ impl<'d> RawHandler<'d> {
     pub(super) fn condition(&self) -> Option<Value<'d>> {
         match &self.what {
             RawHandlerKind::Rule(rule) => rule.condition(),
+            _ => None,
+        }
+    }
+
+    /// Where it names policies, whose failures its file has to settle.
+    pub(super) fn policies(&self) -> Option<Value<'d>> {
+        match &self.what {
+            RawHandlerKind::Rego(rego) => rego.policies(),
             _ => None,
         }
     }
@@ -121,6 +133,7 @@ impl<'d> RawHandler<'d> {
             RawHandlerKind::Rule(rule) => {
                 rule.prepare(hook.events, hook.capabilities, resolver).map(Handler::Rule)
             }
+            RawHandlerKind::Rego(rego) => rego.prepare(hook.capabilities, resolver).map(Handler::Rego),
         };
         let max_concurrency = match &self.max_concurrency {
             Some(value) => mode::count(value, usize::MAX).map(Some),

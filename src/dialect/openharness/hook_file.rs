@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     super::{Document, Mistake, suggest::listed},
     OpenHarness, dialect,
-    handlers::{HookContext, PreparedHandler, RawHandler},
+    handlers::{HookContext, PreparedHandler},
     lookup::{HookRules, ReferenceLookup},
     raw::{RawHook, Spanned},
     variables,
@@ -93,9 +93,17 @@ fn check_rule_policy(document: &Document<'_>, written: &RawHook<'_>) {
     if written.on_error.is_some() || !is_stoppable {
         return;
     }
-    let Some(condition) = written.handler.as_ref().and_then(RawHandler::condition) else { return };
-    let message =
-        format!("without `on_error`, an event goes on for which `{}` has no value", condition.name());
+    let Some(handler) = &written.handler else { return };
+    let (condition, message) = match (handler.condition(), handler.policies()) {
+        (Some(condition), _) => {
+            let name = condition.name();
+            (condition, format!("without `on_error`, an event goes on for which `{name}` has no value"))
+        }
+        (None, Some(policies)) => {
+            (policies, "without `on_error`, an event goes on whose policy fails".to_owned())
+        }
+        (None, None) => return,
+    };
     let help = "write `on_error: deny` beside `handler`, or `on_error: ignore` if it may go on";
     document.report(Mistake::warning("policy", condition.key_span(), message).help(help));
 }

@@ -9,6 +9,10 @@ mod lookup;
 mod mode;
 mod models;
 mod raw;
+mod rego_handler;
+#[cfg(feature = "rego")]
+mod rego_input;
+mod rego_program;
 mod reply;
 mod requests;
 mod response;

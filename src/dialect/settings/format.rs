@@ -286,7 +286,7 @@ impl DefaultTimeouts {
             HandlerKind::Prompt => self.prompt,
             HandlerKind::Agent => self.agent,
             HandlerKind::Http => self.of_http.map_or(self.usual, |(_, usual)| usual),
-            HandlerKind::Command | HandlerKind::Rule | HandlerKind::Native => self.usual,
+            HandlerKind::Command | HandlerKind::Rule | HandlerKind::Rego | HandlerKind::Native => self.usual,
         };
         of_event.map_or(of_kind, |timeout| timeout.min(of_kind))
     }

@@ -60,7 +60,7 @@ pub(super) fn read(context: &FileContext<'_>, row: &EventRow, item: &Mapping<'_>
         HandlerKind::Command => command(context, item)?,
         HandlerKind::Prompt => prompt(context, item)?,
         HandlerKind::Agent => agent(context, item)?,
-        HandlerKind::Rule | HandlerKind::Native => return None,
+        HandlerKind::Rule | HandlerKind::Rego | HandlerKind::Native => return None,
     };
     let identity = match (context.native.settings.identity, context.get(item, "name")) {
         (HookIdentity::Handler, _) => identity,

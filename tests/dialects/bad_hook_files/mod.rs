@@ -92,8 +92,18 @@ struct BadHookFileCase {
 
 #[test]
 fn every_bad_workspace_gets_its_diagnostics() {
+    compare("bad-hook-files", 147);
+}
+
+#[cfg(feature = "rego")]
+#[test]
+fn every_bad_policy_gets_its_diagnostics() {
+    compare("bad-rego", 23);
+}
+
+fn compare(folder: &str, at_least: usize) {
     let mut comparison = Comparison::default();
-    for file in case_files::<BadHookFileCase>("bad-hook-files") {
+    for file in case_files::<BadHookFileCase>(folder) {
         let computed = |case: &BadHookFileCase| {
             let root = tempfile::tempdir().unwrap();
             write_files(&case.files, root.path());
@@ -102,7 +112,7 @@ fn every_bad_workspace_gets_its_diagnostics() {
         let cases: Vec<_> = file.cases.iter().map(computed).collect();
         comparison.compare(&file, &cases);
     }
-    comparison.finish(147);
+    comparison.finish(at_least);
 }
 
 const GOOD: &str =

@@ -1,0 +1,24 @@
+//! Policies in Rego that judge an event in process. They are checked when they are loaded, read nothing but the event and
+//! their own files, and end within a number of steps.
+//!
+//! The interpreter is that of the crate `regorus`, in the form of OPA 1; a policy in the older form is read as such.
+
+mod answer;
+mod budget;
+mod builtins;
+mod compile;
+mod engine;
+mod graph;
+mod mistake;
+mod policy;
+mod routing;
+mod syntax;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "cli")]
+mod trace;
+mod verb;
+
+pub(crate) use compile::{PolicyRules, PolicySource, compile};
+pub(crate) use mistake::PolicyMistake;
+pub(crate) use policy::{InputField, PolicyInput};

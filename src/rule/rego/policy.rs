@@ -1,0 +1,280 @@
+//! Compiled policies: what they are given of an event, and what they say of it.
+
+use std::{collections::BTreeSet, fmt, thread};
+
+use bytes::Bytes;
+use regorus::{Engine, LimitError, Value};
+
+use super::{
+    answer::{self, Answer},
+    budget::{self, Exceeded, LONGEST, MOST_STEPS},
+    engine::ENTRY,
+    graph::{DEEP_STACK, DEEPEST_IN_PLACE},
+    mistake::read_error,
+    routing::Routing,
+    verb::Verb,
+};
+#[cfg(feature = "cli")]
+use crate::model::TracedExpression;
+use crate::model::{
+    Draft, Ended, Failure, HookDecision, Json, Reply, RuleCall, RuleProgram, Target, Workspace,
+};
+
+/// The largest event that policies judge, in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// What policies are given of an event.
+pub(crate) struct PolicyInput {
+    /// The event in the form of an agent.
+    pub(crate) document: Bytes,
+    /// What is added under names that the form does not have.
+    pub(crate) more: Vec<(&'static str, InputField)>,
+}
+
+/// A value that is added to the input.
+pub(crate) enum InputField {
+    Text(String),
+    Json(Json),
+}
+
+/// Writes what policies are given of an event.
+pub(crate) type InputWriter = Box<dyn Fn(&Draft, &Workspace) -> PolicyInput + Send + Sync>;
+
+/// A package with rules that say something.
+#[derive(Debug)]
+pub(super) struct JudgingPackage {
+    /// Its name, for people.
+    pub(super) name: String,
+    path: Vec<String>,
+    /// The names of its rules, from what is strictest on.
+    pub(super) verbs: Vec<(&'static str, Verb)>,
+    /// What its files want. It is asked if one of them wants the event.
+    routing: Vec<Routing>,
+}
+
+impl JudgingPackage {
+    pub(super) fn new(path: &[String]) -> Self {
+        Self { name: path.join("."), path: path.to_vec(), verbs: Vec::new(), routing: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, verbs: Vec<(&'static str, Verb)>, routing: Routing) {
+        let known: BTreeSet<_> = self.verbs.drain(..).chain(verbs).map(|(name, verb)| (verb, name)).collect();
+        self.verbs = known.into_iter().map(|(verb, name)| (name, verb)).collect();
+        self.routing.push(routing);
+    }
+
+    /// The path of one of its rules.
+    pub(super) fn rule(&self, name: &str) -> String {
+        let path: String = self.path.iter().map(|part| step(part)).collect();
+        format!("data{path}.{name}")
+    }
+
+    fn wants(&self, names: &[&str], tool: Option<&str>) -> bool {
+        self.routing.iter().any(|routing| routing.wants(names, tool))
+    }
+}
+
+/// A part of a path, as policies write it.
+fn step(part: &str) -> String {
+    let is_word = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if is_word { format!(".{part}") } else { format!("[{}]", serde_json::Value::from(part)) }
+}
+
+/// The policies of a hook.
+pub(crate) struct PolicySet {
+    engine: Engine,
+    packages: Vec<JudgingPackage>,
+    /// How deep the longest chain of rules is.
+    depth: usize,
+    input: InputWriter,
+}
+
+/// What a rule of a package gave.
+pub(super) struct Said<'p> {
+    pub(super) package: &'p str,
+    pub(super) name: &'static str,
+    pub(super) verb: Verb,
+    pub(super) value: Value,
+}
+
+impl PolicySet {
+    pub(super) fn new(
+        engine: Engine,
+        packages: Vec<JudgingPackage>,
+        depth: usize,
+        input: InputWriter,
+    ) -> Self {
+        Self { engine, packages, depth, input }
+    }
+
+    /// What the rules of all packages that want the event say of it, and the first failure.
+    pub(super) fn ask(&self, draft: &Draft, workspace: &Workspace) -> (Vec<Said<'_>>, Option<Failure>) {
+        let input = (self.input)(draft, workspace);
+        let size = input.document.len();
+        if size > LARGEST {
+            let message = format!("the event has {size} bytes; policies judge at most {LARGEST}");
+            return (Vec::new(), Some(Failure::new(Ended::Failed, message)));
+        }
+        let value = match read_input(&input) {
+            Ok(value) => value,
+            Err(why) => {
+                let failure =
+                    Failure::new(Ended::Failed, format!("the event cannot be given to policies: {why}"));
+                return (Vec::new(), Some(failure));
+            }
+        };
+        if self.depth <= DEEPEST_IN_PLACE {
+            return self.ask_packages(&value, size, draft);
+        }
+        thread::scope(|scope| {
+            let deep = thread::Builder::new().name("rego".into()).stack_size(DEEP_STACK);
+            match deep
+                .spawn_scoped(scope, || self.ask_packages(&value, size, draft))
+                .map(thread::ScopedJoinHandle::join)
+            {
+                Ok(Ok(said)) => said,
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                Err(error) => {
+                    let message = format!("no thread for the policy: {error}");
+                    (Vec::new(), Some(Failure::new(Ended::SpawnFailed, message)))
+                }
+            }
+        })
+    }
+
+    fn ask_packages(&self, input: &Value, size: usize, draft: &Draft) -> (Vec<Said<'_>>, Option<Failure>) {
+        budget::begin(size);
+        let text = |name: &str| match &input[&Value::from(name)] {
+            Value::String(text) => Some(text.to_string()),
+            _ => None,
+        };
+        let (event, tool) = (text("hook_event_name"), text("tool_name"));
+        let names: Vec<&str> = event.as_deref().into_iter().chain([draft.event().kind.as_str()]).collect();
+        let mut said = Vec::new();
+        let mut failed = None;
+        for (number, package) in self.packages.iter().enumerate() {
+            if !package.wants(&names, tool.as_deref()) {
+                continue;
+            }
+            let mut engine = self.engine.clone();
+            engine.set_input(input.clone());
+            if let Some(failure) = ask_package(&mut engine, number, package, &mut said) {
+                let is_last = failure.ended == Ended::TimedOut;
+                failed.get_or_insert(failure);
+                if is_last {
+                    break;
+                }
+            }
+        }
+        (said, failed)
+    }
+}
+
+/// Adds what the rules of a package say. If one has no value because of a failure, the others are asked one by one: what is
+/// denied stays denied.
+fn ask_package<'p>(
+    engine: &mut Engine,
+    number: usize,
+    package: &'p JudgingPackage,
+    said: &mut Vec<Said<'p>>,
+) -> Option<Failure> {
+    let mut add = |(name, verb): (&'static str, Verb), value: Value| {
+        said.push(Said { package: &package.name, name, verb, value });
+    };
+    let failure = match evaluated(engine, &format!("data.{ENTRY}.p{number}")) {
+        Ok(pairs) => {
+            for (verb, value) in answer::pairs(&pairs, &package.verbs) {
+                add(verb, value);
+            }
+            return None;
+        }
+        Err(failure) => failure,
+    };
+    for verb in &package.verbs {
+        if budget::exceeded().is_some() {
+            break;
+        }
+        if let Ok(value) = evaluated(engine, &package.rule(verb.0)) {
+            add(*verb, value);
+        }
+    }
+    Some(failure)
+}
+
+/// The value of a rule.
+fn evaluated(engine: &mut Engine, rule: &str) -> Result<Value, Failure> {
+    let value = engine.eval_rule(rule.to_owned());
+    if let Some(exceeded) = budget::exceeded() {
+        let message = match exceeded {
+            Exceeded::Steps => format!("the policy takes more than {MOST_STEPS} steps"),
+            Exceeded::Time => format!("the policy takes longer than {LONGEST:?}"),
+        };
+        // Whoever writes the event can make it so long, so that this is no milder than another failure.
+        return Err(Failure::new(Ended::TimedOut, message).by_stricter_policy());
+    }
+    value.map_err(|error| match error.downcast_ref::<LimitError>() {
+        Some(limit) => Failure::new(Ended::Failed, limit.to_string()),
+        None => Failure::new(Ended::Failed, located(&error.to_string())),
+    })
+}
+
+/// An error of the interpreter on one line.
+fn located(error: &str) -> String {
+    let file = error.lines().find_map(|line| line.trim().strip_prefix("--> ")).unwrap_or("the policy");
+    format!("{file}: {}", read_error(error).1)
+}
+
+/// The input as the interpreter has it.
+fn read_input(input: &PolicyInput) -> Result<Value, String> {
+    let text = std::str::from_utf8(&input.document).map_err(|error| error.to_string())?;
+    let mut value = Value::from_json_str(text).map_err(|error| error.to_string())?;
+    let object = value.as_object_mut().map_err(|error| error.to_string())?;
+    for (name, field) in &input.more {
+        let name = Value::from(*name);
+        if !object.contains_key(&name) {
+            let value = match field {
+                InputField::Text(text) => Value::from(text.as_str()),
+                InputField::Json(json) => {
+                    Value::from_json_str(json.as_str()).map_err(|error| error.to_string())?
+                }
+            };
+            object.insert(name, value);
+        }
+    }
+    Ok(value)
+}
+
+impl RuleProgram for PolicySet {
+    fn judge(&self, call: RuleCall<'_>) -> Result<Reply, Failure> {
+        let (said, failed) = self.ask(call.draft, call.workspace);
+        let Answer { mut reply, failure } =
+            answer::reply_of(&said, call.draft.target(Target::ToolInput).is_some());
+        let failed = failed.or(failure);
+        // What is allowed where a stricter rule has no value is not known.
+        if failed.is_some() && matches!(reply.decision, HookDecision::Allow(_)) {
+            reply.decision = HookDecision::None;
+        }
+        let says_nothing =
+            reply.decision == HookDecision::None && reply.patches.is_empty() && reply.notes.is_empty();
+        match failed {
+            Some(failure) if says_nothing => Err(failure),
+            failure => {
+                reply.failure = failure.map(Box::new);
+                Ok(reply)
+            }
+        }
+    }
+
+    #[cfg(feature = "cli")]
+    fn explain(&self, call: RuleCall<'_>) -> Vec<TracedExpression> {
+        let (said, failed) = self.ask(call.draft, call.workspace);
+        super::trace::of(&said, failed)
+    }
+}
+
+impl fmt::Debug for PolicySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicySet").field("packages", &self.packages.len()).finish_non_exhaustive()
+    }
+}

@@ -13,6 +13,7 @@ mod rego_handler;
 #[cfg(feature = "rego")]
 mod rego_input;
 mod rego_program;
+mod rego_sources;
 mod reply;
 mod requests;
 mod response;

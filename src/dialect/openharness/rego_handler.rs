@@ -6,6 +6,7 @@ use super::{
     super::{Mapping, Mistake, Value, suggest::did_you_mean},
     lookup::{HOOK_KEYS, ReferenceLookup},
     rego_program,
+    rego_sources::RegoSources,
 };
 use crate::model::{Capability, DialectName, FactFile, Json, RuleHandler};
 
@@ -19,22 +20,6 @@ pub(super) struct RawRegoHandler<'d> {
     inline: Option<Value<'d>>,
     input: Option<Value<'d>>,
     strict: Option<Value<'d>>,
-}
-
-/// What is compiled, and what it is compiled with.
-pub(super) struct RegoSources<'d> {
-    /// The policies: each with where the hook file names or has it.
-    pub(super) policies: Vec<(Arc<str>, Arc<str>, Value<'d>)>,
-    /// The JSON documents.
-    pub(super) data: Vec<(Arc<str>, Json)>,
-    pub(super) input: Option<DialectName>,
-    pub(super) is_strict: bool,
-}
-
-impl RegoSources<'_> {
-    fn new() -> Self {
-        Self { policies: Vec::new(), data: Vec::new(), input: None, is_strict: true }
-    }
 }
 
 impl<'d> RawRegoHandler<'d> {

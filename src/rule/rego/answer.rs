@@ -2,7 +2,7 @@
 
 use regorus::Value;
 
-use super::{policy::Said, verb::Verb};
+use super::{package::Said, verb::Verb};
 use crate::model::{Ended, Failure, HookDecision, Json, NoteKind, Patch, Reply, Target};
 
 /// The most entries of one rule that are read.

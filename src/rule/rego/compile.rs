@@ -10,11 +10,13 @@ use regorus::{Engine, Value};
 
 use super::{
     builtins, engine,
-    engine::{ENTRY, ParsedPolicy},
+    engine::ParsedPolicy,
     graph::{self, MOST_RULES, NamedRules, RuleGraph},
     mistake::{PolicyMistake, PolicyPlace},
-    policy::{InputWriter, JudgingPackage, PolicySet},
+    package::JudgingPackage,
+    policy::{InputWriter, PolicySet},
     routing::Routing,
+    source::{ENTRY, PolicySource, most_nested},
     syntax::{Mention, WrittenRule},
     verb::Verb,
 };
@@ -23,16 +25,11 @@ use crate::model::Json;
 /// The longest text of all policies of a hook, in bytes.
 const LONGEST: usize = 256 << 10;
 
+/// How deeply brackets and braces may nest. The parser takes twice as long for each level if there is a mistake in it.
+const DEEPEST_BRACKETS: usize = 12;
+
 /// What policies of Cupcake read of an event that only Cupcake adds to it.
 const FOREIGN_INPUT: [&str; 4] = ["signals", "builtin_config", "is_symlink", "affected_parent_directories"];
-
-/// The text of a policy.
-#[derive(Debug, Clone)]
-pub(crate) struct PolicySource {
-    /// What messages call it: its path below the workspace.
-    pub(crate) name: Arc<str>,
-    pub(crate) text: Arc<str>,
-}
 
 /// What policies are compiled from, and how.
 pub(crate) struct PolicyRules<'a> {
@@ -78,6 +75,10 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
             "make several hooks of them, or move lists to a `.json` file",
         )]);
     }
+    let nested: Vec<PolicyMistake> = rules.policies.iter().enumerate().filter_map(too_nested).collect();
+    if !nested.is_empty() {
+        return Err(nested);
+    }
     let mut engine = Engine::new();
     engine.set_strict_builtin_errors(rules.is_strict);
     let mut mistakes = Vec::new();
@@ -115,6 +116,15 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     let changes = PolicyChanges { tool_input: has(Verb::Modify), any: has(Verb::Patch) };
     let set = PolicySet::new(engine, packages, depth, rules.input);
     Ok(CompiledPolicies { set, doubts, changes, shown })
+}
+
+/// What is wrong with a policy whose brackets nest too deeply.
+fn too_nested((policy, source): (usize, &PolicySource)) -> Option<PolicyMistake> {
+    let (depth, line) = most_nested(&source.text);
+    let message =
+        format!("brackets and braces nest {depth} levels deep; at most {DEEPEST_BRACKETS} are allowed");
+    let mistake = PolicyMistake::new(message, "move what is inside to rules of its own");
+    (depth > DEEPEST_BRACKETS).then(|| mistake.at(PolicyPlace { policy, line, column: 1, length: 1 }))
 }
 
 /// Policies while they are checked.

@@ -5,13 +5,10 @@ use serde_json::Value;
 
 use super::{
     budget, builtins,
-    compile::PolicySource,
     mistake::{PolicyMistake, PolicyPlace, read_error},
+    source::{ENTRY, PolicySource},
     syntax::{WrittenRule, read_rule, static_path},
 };
-
-/// The package of the rules that are evaluated, which ask those of the policies.
-pub(super) const ENTRY: &str = "__hookyard";
 
 /// The longest line of a policy, in characters.
 const LONGEST_LINE: u32 = 4_096;
@@ -48,7 +45,7 @@ pub(super) fn add(
             return Err(located(&error.to_string(), number, "correct the policy"));
         }
     }
-    let Some(module) = engine.get_modules().get(number) else {
+    let Some(module) = engine.get_modules().last() else {
         return Err(PolicyMistake::new("the policy has no rules", "write one"));
     };
     let json = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();

@@ -10,8 +10,10 @@ mod compile;
 mod engine;
 mod graph;
 mod mistake;
+mod package;
 mod policy;
 mod routing;
+mod source;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ mod tests;
 mod trace;
 mod verb;
 
-pub(crate) use compile::{PolicyRules, PolicySource, compile};
+pub(crate) use compile::{PolicyRules, compile};
 pub(crate) use mistake::PolicyMistake;
 pub(crate) use policy::{InputField, PolicyInput};
+pub(crate) use source::PolicySource;

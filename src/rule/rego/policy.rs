@@ -1,17 +1,17 @@
 //! Compiled policies: what they are given of an event, and what they say of it.
 
-use std::{collections::BTreeSet, fmt, thread};
+use std::{fmt, thread};
 
 use bytes::Bytes;
 use regorus::{Engine, LimitError, Value};
 
 use super::{
     answer::{self, Answer},
-    budget::{self, Exceeded, LONGEST, MOST_STEPS},
-    engine::ENTRY,
+    budget::{self, MOST_STEPS},
     graph::{DEEP_STACK, DEEPEST_IN_PLACE},
     mistake::read_error,
-    routing::Routing,
+    package::{JudgingPackage, Said},
+    source::ENTRY,
     verb::Verb,
 };
 #[cfg(feature = "cli")]
@@ -40,47 +40,6 @@ pub(crate) enum InputField {
 /// Writes what policies are given of an event.
 pub(crate) type InputWriter = Box<dyn Fn(&Draft, &Workspace) -> PolicyInput + Send + Sync>;
 
-/// A package with rules that say something.
-#[derive(Debug)]
-pub(super) struct JudgingPackage {
-    /// Its name, for people.
-    pub(super) name: String,
-    path: Vec<String>,
-    /// The names of its rules, from what is strictest on.
-    pub(super) verbs: Vec<(&'static str, Verb)>,
-    /// What its files want. It is asked if one of them wants the event.
-    routing: Vec<Routing>,
-}
-
-impl JudgingPackage {
-    pub(super) fn new(path: &[String]) -> Self {
-        Self { name: path.join("."), path: path.to_vec(), verbs: Vec::new(), routing: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, verbs: Vec<(&'static str, Verb)>, routing: Routing) {
-        let known: BTreeSet<_> = self.verbs.drain(..).chain(verbs).map(|(name, verb)| (verb, name)).collect();
-        self.verbs = known.into_iter().map(|(verb, name)| (name, verb)).collect();
-        self.routing.push(routing);
-    }
-
-    /// The path of one of its rules.
-    pub(super) fn rule(&self, name: &str) -> String {
-        let path: String = self.path.iter().map(|part| step(part)).collect();
-        format!("data{path}.{name}")
-    }
-
-    fn wants(&self, names: &[&str], tool: Option<&str>) -> bool {
-        self.routing.iter().any(|routing| routing.wants(names, tool))
-    }
-}
-
-/// A part of a path, as policies write it.
-fn step(part: &str) -> String {
-    let is_word = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if is_word { format!(".{part}") } else { format!("[{}]", serde_json::Value::from(part)) }
-}
-
 /// The policies of a hook.
 pub(crate) struct PolicySet {
     engine: Engine,
@@ -88,14 +47,6 @@ pub(crate) struct PolicySet {
     /// How deep the longest chain of rules is.
     depth: usize,
     input: InputWriter,
-}
-
-/// What a rule of a package gave.
-pub(super) struct Said<'p> {
-    pub(super) package: &'p str,
-    pub(super) name: &'static str,
-    pub(super) verb: Verb,
-    pub(super) value: Value,
 }
 
 impl PolicySet {
@@ -192,7 +143,7 @@ fn ask_package<'p>(
         Err(failure) => failure,
     };
     for verb in &package.verbs {
-        if budget::exceeded().is_some() {
+        if budget::is_exceeded() {
             break;
         }
         if let Ok(value) = evaluated(engine, &package.rule(verb.0)) {
@@ -205,11 +156,8 @@ fn ask_package<'p>(
 /// The value of a rule.
 fn evaluated(engine: &mut Engine, rule: &str) -> Result<Value, Failure> {
     let value = engine.eval_rule(rule.to_owned());
-    if let Some(exceeded) = budget::exceeded() {
-        let message = match exceeded {
-            Exceeded::Steps => format!("the policy takes more than {MOST_STEPS} steps"),
-            Exceeded::Time => format!("the policy takes longer than {LONGEST:?}"),
-        };
+    if budget::is_exceeded() {
+        let message = format!("the policy takes more than {MOST_STEPS} steps");
         // Whoever writes the event can make it so long, so that this is no milder than another failure.
         return Err(Failure::new(Ended::TimedOut, message).by_stricter_policy());
     }

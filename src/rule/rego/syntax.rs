@@ -48,7 +48,11 @@ pub(super) fn read_rule(rule: &Value, policy: usize) -> WrittenRule {
     let default = (kind == "Default").then(|| constant(&inner["value"]));
     let mut reader = RuleReader { policy, ..RuleReader::default() };
     reader.bound(inner);
-    reader.visit(inner, 0);
+    match kind {
+        // The name of a default is that of the rule itself.
+        "Default" => reader.visit(&inner["value"], 0),
+        _ => reader.visit(inner, 0),
+    }
     let local = reader.local;
     reader.mentions.retain(|mention| mention.path.first().is_some_and(|first| !local.contains(first)));
     WrittenRule {

@@ -1,6 +1,6 @@
 //! Shows what the rules of policies say of an event.
 
-use super::{super::secrets, answer::entries, policy::Said, verb::Verb};
+use super::{super::secrets, answer::entries, package::Said, verb::Verb};
 use crate::model::{Failure, TracedExpression, TracedValue};
 
 /// The longest value that is shown, in characters.

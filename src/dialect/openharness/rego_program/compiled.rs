@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use super::super::{
     super::{Value, suggest::did_you_mean},
     lookup::{ReferenceLookup, ResolvedPath},
-    rego_handler::RegoSources,
     rego_input,
+    rego_sources::RegoSources,
 };
 use crate::{
     model::{Capability, Diagnostic, RuleProgram, Severity, Target},

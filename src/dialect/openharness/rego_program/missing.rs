@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{lookup::ReferenceLookup, rego_handler::RegoSources};
+use super::super::{lookup::ReferenceLookup, rego_sources::RegoSources};
 #[cfg(feature = "cli")]
 use crate::model::TracedExpression;
 use crate::model::{Capability, Ended, Failure, Reply, RuleCall, RuleProgram};

@@ -98,7 +98,7 @@ fn every_bad_workspace_gets_its_diagnostics() {
 #[cfg(feature = "rego")]
 #[test]
 fn every_bad_policy_gets_its_diagnostics() {
-    compare("bad-rego", 23);
+    compare("bad-rego", 24);
 }
 
 fn compare(folder: &str, at_least: usize) {

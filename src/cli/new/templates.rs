@@ -170,7 +170,6 @@ pub(super) const REGO_GUARD: &str = r#"# {{name}}: blocks a made-up command. Rep
 package {{package}}
 
 deny contains decision if {
-    input.tool_name == "Bash"
     # Your rule goes here.
     regex.match(`\bfrobnicate\b.*--everything`, input.tool_input.command)
     decision := {

@@ -1,5 +1,7 @@
 //! Shows what the rules of policies say of an event.
 
+use regorus::Value;
+
 use super::{super::secrets, answer::entries, package::Said, verb::Verb};
 use crate::model::{Failure, TracedExpression, TracedValue};
 
@@ -38,10 +40,15 @@ fn traced(one: &Said<'_>, strictest: Option<Verb>) -> TracedExpression {
         rule: Some(one.package.to_owned()),
         key: one.name,
         expression: format!("data.{}.{}", one.package, one.name),
-        result: shown(&one.value.to_json_str().unwrap_or_default()),
+        result: shown(&on_one_line(&one.value)),
         decides: strictest == Some(one.verb),
         values: values.collect(),
     }
+}
+
+/// A value as JSON without line breaks.
+fn on_one_line(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// A value as people see it, without secrets.

@@ -53,7 +53,7 @@ impl<'d> RawRegoHandler<'d> {
         capabilities: &[Capability],
         resolver: &dyn ReferenceLookup,
     ) -> Option<RuleHandler> {
-        let input = self.input();
+        let input = self.input.as_ref().map(written_dialect);
         let strict = self.strict.as_ref().map_or(Some(true), Value::flag);
         let (sources, files) = match (&self.file, &self.inline) {
             (Some(file), None) => in_files(file, resolver)?,
@@ -70,7 +70,10 @@ impl<'d> RawRegoHandler<'d> {
                 return None;
             }
         };
-        let sources = RegoSources { input: input?, is_strict: strict?, ..sources };
+        if input.as_ref().is_some_and(Option::is_none) {
+            return None;
+        }
+        let sources = RegoSources { input: input.flatten(), is_strict: strict?, ..sources };
         if sources.policies.is_empty() {
             let place = self.file.as_ref().map_or(self.handler.span(), Value::span);
             let mistake = Mistake::error("rego", place, "no file is a policy");
@@ -85,14 +88,13 @@ impl<'d> RawRegoHandler<'d> {
     fn inline_text(&self) -> Option<&'d str> {
         self.inline.as_ref().and_then(Value::as_text)
     }
+}
 
-    /// The dialect whose form of the event policies are given; `None` in it for that of the host.
-    fn input(&self) -> Option<Option<DialectName>> {
-        let Some(value) = &self.input else { return Some(None) };
-        let written = DialectName::ALL.iter().filter(|name| **name != DialectName::Canonical);
-        let written: Vec<_> = written.map(|name| (name.as_str(), *name)).collect();
-        value.choice(&written).map(Some)
-    }
+/// The dialect whose form of the event policies are given.
+fn written_dialect(value: &Value<'_>) -> Option<DialectName> {
+    let written = DialectName::ALL.iter().filter(|name| **name != DialectName::Canonical);
+    let written: Vec<_> = written.map(|name| (name.as_str(), *name)).collect();
+    value.choice(&written)
 }
 
 /// The policy in a hook file.

@@ -134,7 +134,7 @@ struct CheckedPolicies<'p> {
     doubts: Vec<PolicyMistake>,
 }
 
-impl<'p> CheckedPolicies<'p> {
+impl CheckedPolicies<'_> {
     /// All rules by their paths, with what they need.
     fn graph(&mut self) -> RuleGraph {
         let mut graph = RuleGraph::new();

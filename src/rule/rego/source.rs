@@ -30,7 +30,6 @@ pub(super) fn most_nested(text: &str) -> (usize, usize) {
                 continue;
             }
             (Some(begun), c) if begun == c && begun != '#' && !is_escaped => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '`' | '#') => quote = Some(c),
             (None, '[' | '{') => {
                 depth += 1;
@@ -39,7 +38,7 @@ pub(super) fn most_nested(text: &str) -> (usize, usize) {
                 }
             }
             (None, ']' | '}') => depth = depth.saturating_sub(1),
-            (None, _) => {}
+            _ => {}
         }
         is_escaped = false;
     }

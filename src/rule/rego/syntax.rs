@@ -175,7 +175,9 @@ impl RuleReader {
             let others = object.iter().filter(|(key, _)| *key != "head");
             others.for_each(|(_, part)| self.visit(part, depth));
             if let Some((_, head)) = object.get("head").and_then(variant) {
-                ["key", "assign"].iter().for_each(|key| self.visit(&head[*key], depth));
+                for key in ["key", "assign"] {
+                    self.visit(&head[key], depth);
+                }
                 self.indexes(&head["refr"], depth);
             }
             return;

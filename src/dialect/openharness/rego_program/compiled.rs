@@ -40,7 +40,9 @@ pub(in crate::dialect::openharness) fn program(
             is_allowed.then(|| (compiled.shown, Arc::new(compiled.set) as Arc<dyn RuleProgram>))
         }
         Err(mistakes) => {
-            mistakes.iter().for_each(|mistake| reporter.report(mistake, Severity::Error));
+            for mistake in &mistakes {
+                reporter.report(mistake, Severity::Error);
+            }
             None
         }
     }

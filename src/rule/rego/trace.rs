@@ -16,7 +16,8 @@ pub(super) fn of(said: &[Said<'_>], failed: Option<Failure>) -> Vec<TracedExpres
     let speaks = |one: &&Said<'_>| entries(one).map_or(true, |entries| !entries.is_empty());
     let mut spoken: Vec<&Said<'_>> = said.iter().filter(speaks).collect();
     spoken.sort_by_key(|one| one.verb);
-    let strictest = spoken.first().map(|one| one.verb).filter(|verb| verb.stops() || *verb == Verb::Allow);
+    let decides = |verb: &Verb| matches!(verb, Verb::Halt | Verb::Deny | Verb::Ask | Verb::Allow);
+    let strictest = spoken.first().map(|one| one.verb).filter(decides);
     // What is allowed where a stricter rule has no value is not known.
     let strictest = strictest.filter(|verb| *verb != Verb::Allow || failed.is_none());
     let failure = failed.map(|failure| TracedExpression {

@@ -33,9 +33,4 @@ impl Verb {
     pub(super) fn named(name: &str) -> Option<(&'static str, Self)> {
         VERBS.into_iter().find(|(known, _)| *known == name)
     }
-
-    /// Whether it may keep an event from going on.
-    pub(super) fn stops(self) -> bool {
-        matches!(self, Self::Halt | Self::Deny | Self::Ask)
-    }
 }

@@ -1,17 +1,19 @@
 //! `convert`: write the hooks of one dialect in the format of another. Never overwrites a file.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+#[cfg(feature = "daemon")]
+mod rules;
+
+use std::path::Path;
 
 use clap::Args;
 
+#[cfg(feature = "daemon")]
+use super::flags::TrustFlag;
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
+    new_file::write_new,
     screen::Screen,
     table::Page,
     units::plural,
@@ -28,6 +30,7 @@ const FOOTER: &str = "\
 Examples:
   hookyard convert --from claude --to openharness
   hookyard convert --from openharness --to codebuddy --write
+  hookyard convert --from claude --to openharness --rules
   hookyard convert --from claude --to openharness --json | jq '.remarks[].message'
 
 Only configuration is converted. Adapt the scripts by hand: they read and answer in the format of their dialect.";
@@ -51,6 +54,16 @@ pub(super) struct ConvertCommand {
     #[arg(long)]
     write: bool,
 
+    /// Take a rule in the place of each command that is only a pattern and an answer, and gives the same ones: both are
+    /// tried with made-up events, so the commands are run
+    #[cfg(feature = "daemon")]
+    #[arg(long)]
+    rules: bool,
+
+    #[cfg(feature = "daemon")]
+    #[command(flatten)]
+    trust: TrustFlag,
+
     #[command(flatten)]
     workspace: WorkspaceFlags,
 
@@ -58,8 +71,27 @@ pub(super) struct ConvertCommand {
     output: JsonFlag,
 }
 
+/// The result as JSON, with what became of the commands.
+#[cfg(feature = "daemon")]
+#[derive(serde::Serialize)]
+struct ConversionWithRules<'c> {
+    #[serde(flatten)]
+    conversion: &'c Conversion,
+    rules: &'c [rules::ConvertedRule],
+}
+
 impl ConvertCommand {
-    pub(super) fn run(self, screen: &Screen) -> CliResult {
+    /// Whether it starts hooks.
+    #[cfg(feature = "daemon")]
+    pub(super) fn starts_hooks(&self) -> bool {
+        self.rules
+    }
+
+    #[cfg_attr(
+        not(feature = "daemon"),
+        expect(clippy::unused_async, reason = "with the daemon it waits for commands")
+    )]
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
         for name in [self.from, self.to] {
             if name == DialectName::Canonical {
                 let help = "canonical is a format of events only; name the dialect of an agent";
@@ -75,14 +107,68 @@ impl ConvertCommand {
         }
         let conversion =
             convert(self.from, &files, self.to, &|relative| config::workspace_text(root, relative));
+        #[cfg(feature = "daemon")]
+        if self.to == DialectName::OpenHarness && self.from != self.to {
+            return self.run_with_rules(conversion, found, screen).await;
+        }
+        self.finish(&conversion, root, screen)
+    }
+
+    /// The same where the commands can become rules.
+    #[cfg(feature = "daemon")]
+    async fn run_with_rules(
+        &self,
+        mut conversion: Conversion,
+        found: LocatedWorkspace,
+        screen: &Screen,
+    ) -> CliResult {
+        if !self.rules {
+            let number = rules::count(&conversion, &found, self.from);
+            let done = self.finish(&conversion, &found.root, screen);
+            if number > 0 {
+                let what = if number == 1 {
+                    "1 hook may be a rule"
+                } else {
+                    &format!("{number} hooks may be rules")
+                };
+                screen.note(&format!(
+                    "{} {what}: `--rules` compares, and takes them",
+                    screen.err.paint.yellow("note:")
+                ));
+            }
+            return done;
+        }
+        let found = found.trusting(self.trust);
+        let taken = match rules::take(&mut conversion, &found, self.from).await? {
+            Ok(taken) => taken,
+            Err(exit) => return Ok(exit),
+        };
+        if self.output.json {
+            if self.write {
+                write_all(&found.root, &conversion.files)?;
+            }
+            screen.print_json(&ConversionWithRules { conversion: &conversion, rules: &taken })?;
+            return Ok(if conversion.hooks == 0 { Exit::Failed } else { Exit::Done });
+        }
+        let done = self.finish(&conversion, &found.root, screen);
+        for rule in &taken {
+            screen.note(&wrap::hanging(&escape::line(&rule.line()), Some(screen.width()), 2));
+            for remark in rule.remarks() {
+                screen.note(&wrap::hanging(&format!("  note: {remark}"), Some(screen.width()), 4));
+            }
+        }
+        done
+    }
+
+    fn finish(&self, conversion: &Conversion, root: &Path, screen: &Screen) -> CliResult {
         if self.write {
             write_all(root, &conversion.files)?;
         }
         if self.output.json {
-            screen.print_json(&conversion)?;
+            screen.print_json(conversion)?;
         } else {
-            screen.print(&self.page(&conversion, screen))?;
-            self.print_remarks(&conversion, screen);
+            screen.print(&self.page(conversion, screen))?;
+            self.print_remarks(conversion, screen);
         }
         Ok(if conversion.hooks == 0 { Exit::Failed } else { Exit::Done })
     }
@@ -137,11 +223,4 @@ fn write_all(root: &Path, files: &[ConvertedFile]) -> Result<(), CliError> {
         })?;
     }
     Ok(())
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }

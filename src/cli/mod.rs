@@ -24,6 +24,8 @@ mod explain;
 mod fire;
 mod flags;
 #[cfg(feature = "daemon")]
+mod guard;
+#[cfg(feature = "daemon")]
 mod handlers;
 mod help;
 mod journal;
@@ -32,6 +34,7 @@ mod list;
 mod log;
 mod logs;
 mod new;
+mod new_file;
 #[cfg(feature = "daemon")]
 mod outbox;
 mod outcome_view;
@@ -156,7 +159,7 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::New(new) => new.run(&screen),
         CliCommand::Trust(trust) => trust.run(&screen),
         CliCommand::Schema(schema) => schema.run(&screen),
-        CliCommand::Convert(convert) => convert.run(&screen),
+        CliCommand::Convert(convert) => on_runtime(Box::pin(convert.run(&screen))),
         CliCommand::Completions(completions) => completions.run(&mut command(), &screen),
         CliCommand::Man(man) => man.run(command(), help::footer_of, &screen),
         #[cfg(feature = "daemon")]
@@ -205,6 +208,8 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         CliCommand::Fire(_) | CliCommand::Replay(_) | CliCommand::Test(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
         CliCommand::Serve(_) | CliCommand::Tune(_) => Exit::Failed,
+        #[cfg(feature = "daemon")]
+        CliCommand::Convert(convert) if convert.starts_hooks() => Exit::Failed,
         // They start no hooks, or decide themselves.
         CliCommand::Check(_)
         | CliCommand::List(_)

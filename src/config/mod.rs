@@ -99,6 +99,8 @@ pub(crate) use state_directory::StateFileError;
 pub(crate) use trust::TrustedRoots;
 #[cfg(feature = "daemon")]
 pub(crate) use trust::data_directory;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use trust::private_copies;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::trusted_roots;
 pub(crate) use trust::workspace_place;

@@ -1,11 +1,23 @@
 //! `tune`: run recorded events through command hooks in each mode, and find out which of them gain by another one.
 
+mod adopt;
+mod key;
+mod made_up;
+mod place;
+mod proof;
 mod report;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod trial;
 
-use std::{borrow::Cow, collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::Args;
 use tokio::time::{Instant, timeout};
@@ -15,8 +27,8 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{DialectFlag, JsonFlag, TrustFlag, WorkspaceFlags},
+    guard::ScriptPlaces,
     handlers::{is_called, restart_advice},
-    new::sample_event,
     replay::{Recording, print_unreadable_lines},
     screen::Screen,
     session::{ABORT_GRACE, StopSignals, start_error},
@@ -26,18 +38,26 @@ use super::{
 };
 use crate::{
     config::{self, LoadedWorkspace},
-    dialect,
-    model::{DialectName, Event, EventKind, Handler, Hook, HostRuns, Literals, MatchField},
+    model::{Event, Handler, Hook, HostRuns},
     registry::Snapshot,
 };
+use adopt::RuleAdoption;
+use made_up::made_up;
 use report::{TuneReport, TunedHook};
-use trial::{HookTrials, TrialEvent, TrialStop};
+use rules::{RuleDetail, RuleProposal, RuleRefusal};
+use trial::TrialEvent;
+
+pub(super) use place::replaced;
+pub(super) use proof::{NoRule, ProvenRule, RuleProof};
+pub(super) use rules::remarks as rule_remarks;
+pub(super) use trial::{HookTrials, TrialStop};
 
 const FOOTER: &str = "\
 Examples:
   hookyard tune --events session.jsonl
   hookyard tune lint-guard --events session.jsonl --dialect claude --rounds 50
   hookyard tune --events session.jsonl --config hookyard.yaml --write
+  hookyard tune --events session.jsonl --write --rules
   hookyard tune --json | jq .handlers
 
 Each hook runs as often as `--rounds` says in each mode that it can take, with all its effects. A mode is proposed only \
@@ -45,6 +65,9 @@ if every answer is the same as that of a process for each event (exit code, stan
 clearly faster. A process that is started before its event also reads its own files before: a hook whose answer depends \
 on such a file, and not only on its input, must stay `oneshot`. Without `--events`, made-up events are used, which may \
 not show how the hook works.
+
+A hook that is only a pattern and an answer is shown as a rule if both give the same verdict and reason for the recorded \
+events and for others that its patterns make; the hook runs for each of them.
 
 Exit codes: 0 every hook was measured, or no event concerns it; 1 one was not, because it is not trusted, fails, or time \
 was up, or the settings could not be written.";
@@ -76,6 +99,14 @@ pub(super) struct TuneCommand {
     #[arg(long)]
     write: bool,
 
+    /// With `--write`: also put the rules that are proposed in the place of their commands
+    #[arg(long, requires = "write")]
+    rules: bool,
+
+    /// Say why the other hooks are no rules
+    #[arg(long, short)]
+    verbose: bool,
+
     #[command(flatten)]
     dialect: DialectFlag,
 
@@ -88,6 +119,9 @@ pub(super) struct TuneCommand {
     #[command(flatten)]
     output: JsonFlag,
 }
+
+/// What was measured of a hook, and whether it is a rule.
+type MeasuredHook = (TunedHook, Option<Result<RuleProposal, RuleRefusal>>);
 
 fn limit(text: &str) -> Result<Duration, &'static str> {
     let time = config::duration(text).filter(|time| !time.is_zero());
@@ -102,7 +136,9 @@ enum EventSource {
 
 impl TuneCommand {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
-        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?.trusting(self.trust);
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
+        let trust = found.settings.trust;
+        let mut found = found.trusting(self.trust);
         let file = file_to_change(&self.workspace.settings)?;
         let source = self.source(&found, screen)?;
         let loaded = found.load();
@@ -117,7 +153,8 @@ impl TuneCommand {
             cancel.clone(),
         );
         let snapshot = snapshot(loaded);
-        let mut work = Box::pin(self.measure(&trials, &snapshot, &source, screen));
+        let places = ScriptPlaces::of(&found.root, &found.settings);
+        let mut work = Box::pin(self.measure(&trials, &snapshot, &source, &places, screen));
         let hooks = tokio::select! {
             hooks = &mut work => hooks,
             exit = signals.next() => {
@@ -134,20 +171,48 @@ impl TuneCommand {
         };
         drop(work);
         trials.end().await;
-        let mut report = TuneReport::new(hooks, source.name(), self.rounds);
-        if self.write {
-            report.write(&file)?;
+        let report = self.report(hooks, &source);
+        found.settings.trust = trust;
+        let is_complete = report.is_complete() && source.is_complete();
+        self.finish(report, found, &file, screen)?;
+        Ok(if is_complete { Exit::Done } else { Exit::Failed })
+    }
+
+    fn report(&self, hooks: Vec<MeasuredHook>, source: &EventSource) -> TuneReport {
+        let (hooks, rules): (Vec<TunedHook>, Vec<_>) = hooks.into_iter().unzip();
+        let detail = if self.verbose { RuleDetail::WithRefusals } else { RuleDetail::Proposals };
+        let rules = rules.into_iter().flatten().collect();
+        TuneReport::new(hooks, source.name(), self.rounds).with_rules(rules, detail)
+    }
+
+    /// Writes what is to be written, and prints the report. The trust of the workspace is that of its daemon: what runs
+    /// here without it must not do so later.
+    fn finish(
+        &self,
+        mut report: TuneReport,
+        mut found: LocatedWorkspace,
+        file: &Path,
+        screen: &Screen,
+    ) -> Result<(), CliError> {
+        let mut adopted = Ok(());
+        if self.rules {
+            report.without_modes_of_rules();
+            let mut adoption = RuleAdoption { found: &mut found, config: file, screen };
+            adopted = report.rules.iter_mut().try_for_each(|proposal| adoption.adopt(proposal));
+        }
+        if self.write && adopted.is_ok() {
+            report.write(file)?;
         }
         if self.output.json {
             screen.print_json(&report)?;
         } else {
-            screen.print(&report.page(&file, screen))?;
+            screen.print(&report.page(file, screen))?;
         }
         if report.is_written() {
             screen.note(&restart_advice(&found.settings));
         }
-        let is_complete = report.is_complete() && source.is_complete();
-        Ok(if is_complete { Exit::Done } else { Exit::Failed })
+        // What was written before the error is in the report.
+        adopted
     }
 
     fn source(&self, found: &LocatedWorkspace, screen: &Screen) -> Result<EventSource, CliError> {
@@ -180,8 +245,9 @@ impl TuneCommand {
         trials: &HookTrials,
         snapshot: &Snapshot,
         source: &EventSource,
+        places: &ScriptPlaces,
         screen: &Screen,
-    ) -> Vec<TunedHook> {
+    ) -> Vec<MeasuredHook> {
         let is_meant = |hook: &Hook| match self.hooks.as_slice() {
             [] => {
                 let is_entry = hook.execution.host_runs == HostRuns::Entry;
@@ -195,6 +261,7 @@ impl TuneCommand {
         let mut measured = Vec::new();
         for (place, hook) in meant.iter().enumerate() {
             let mut tuned = TunedHook::new(hook, snapshot);
+            let mut rule = None;
             let events = source.events(hook, snapshot, self.rounds as usize);
             if let Some(why) = not_measurable(hook) {
                 tuned.skip(why);
@@ -206,15 +273,24 @@ impl TuneCommand {
                 if screen.err.is_terminal {
                     screen.note(&format!("{} with {}", tuned.name(), plural(events.len(), "event")));
                 }
-                match trials.measure(hook, &events, self.rounds as usize, Instant::now() + share).await {
-                    Ok(modes) => tuned.measured(events.len(), modes),
+                let deadline = Instant::now() + share;
+                match trials.measure(hook, &events, self.rounds as usize, deadline).await {
+                    Ok(modes) => {
+                        tuned.measured(events.len(), modes);
+                        let recorded: &[TrialEvent] = if source.is_recorded() { &events } else { &[] };
+                        let proof = RuleProof { trials, snapshot, places };
+                        match rules::rule_for(&proof, hook, recorded, deadline).await {
+                            Ok(found) => rule = Some(found),
+                            Err(TrialStop::OutOfTime | TrialStop::Cancelled) => return measured,
+                        }
+                    }
                     Err(TrialStop::OutOfTime) => {
                         tuned.skip("its share of the time was up; `--for` gives more".into());
                     }
                     Err(TrialStop::Cancelled) => return measured,
                 }
             }
-            measured.push(tuned);
+            measured.push((tuned, rule));
         }
         measured
     }
@@ -261,6 +337,10 @@ impl EventSource {
         }
     }
 
+    fn is_recorded(&self) -> bool {
+        matches!(self, Self::Recorded(_))
+    }
+
     fn why_none(&self) -> &'static str {
         match self {
             Self::Recorded(_) => "no event of the recording runs it",
@@ -291,18 +371,4 @@ fn recorded_for<'r>(
         .into_iter()
         .map(|recorded| (format!("line {}", recorded.line), Cow::Borrowed(&recorded.event)));
     labelled.collect()
-}
-
-/// A made-up event of a kind, with a tool that the matcher of the hook takes. `None` for an event that has no kind of its
-/// own.
-fn made_up(hook: &Hook, kind: EventKind) -> Option<Event> {
-    let mut sample = sample_event(kind);
-    if kind.match_field() == Some(MatchField::ToolName)
-        && let Some(matcher) = &hook.matcher
-        && let Some(Literals::Exact(names) | Literals::Contains(names)) = matcher.literals()
-        && let Some(name) = names.first().filter(|_| !matcher.accepts("Bash"))
-    {
-        sample["tool_name"] = name.as_str().into();
-    }
-    dialect::named(DialectName::Canonical).read_event(sample.to_string().as_bytes()).ok()
 }

@@ -25,11 +25,13 @@ use super::{
         units::{plural, precise_duration},
         wrap,
     },
+    key::key_of,
+    rules::{self, RuleDetail, RuleProposal, RuleRefusal},
     trial::ModeTrial,
 };
 use crate::{
     config::HandlerMode,
-    model::{CommandMode, DialectName, Handler, Hook, io_reason},
+    model::{CommandMode, Handler, Hook, io_reason},
     registry::Snapshot,
 };
 
@@ -38,9 +40,6 @@ const MOST_TIME: f64 = 0.8;
 
 /// A mode must save at least so much.
 const LEAST_SAVED: Duration = Duration::from_micros(500);
-
-/// The longest command that is a key of its own: YAML has no longer keys.
-const LONGEST_KEY: usize = 1000;
 
 /// The most backups of a settings file.
 const MOST_BACKUPS: usize = 100;
@@ -91,6 +90,10 @@ pub(super) struct TuneReport {
     written: Option<PathBuf>,
     /// Where the former settings are.
     backup: Option<PathBuf>,
+    /// Rules that would take the place of commands.
+    pub(super) rules: Vec<RuleProposal>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    no_rules: Vec<RuleRefusal>,
 }
 
 /// An entry of `handlers`.
@@ -168,21 +171,6 @@ impl MeasuredMode {
     }
 }
 
-/// How the settings name a hook: by its command if its own name says only where it is in the settings of an agent, and no
-/// other hook has the same command.
-fn key_of(hook: &Hook, snapshot: &Snapshot) -> String {
-    let line_of = |hook: &Hook| match &hook.handler {
-        Handler::Command(command) => Some(command.line.in_a_shell().into_owned()),
-        _ => None,
-    };
-    let has_own_name = matches!(hook.dialect.name(), DialectName::OpenHarness | DialectName::Canonical);
-    let line = line_of(hook).filter(|line| !has_own_name && line.len() <= LONGEST_KEY);
-    let is_only = |line: &String| {
-        snapshot.hooks().iter().filter(|other| line_of(&other.hook).as_ref() == Some(line)).count() == 1
-    };
-    line.filter(is_only).unwrap_or_else(|| hook.name.as_str().to_owned())
-}
-
 /// The mode that is clearly faster than the present one, if there is one.
 fn proposal(current: Option<HandlerMode>, modes: &[ModeTrial; 3]) -> Option<HandlerMode> {
     let now = modes.iter().find(|trial| Some(trial.mode) == current)?.median()?;
@@ -203,7 +191,32 @@ impl TuneReport {
             Some((hook.key.clone(), ProposedEntry { mode: value.as_str(), value, gain }))
         };
         let handlers = hooks.iter().filter_map(entry).collect();
-        Self { recording, rounds, hooks, handlers, written: None, backup: None }
+        let (rules, no_rules) = (Vec::new(), Vec::new());
+        Self { recording, rounds, hooks, handlers, written: None, backup: None, rules, no_rules }
+    }
+
+    /// The same, with what was found about rules.
+    pub(super) fn with_rules(
+        mut self,
+        found: Vec<Result<RuleProposal, RuleRefusal>>,
+        detail: RuleDetail,
+    ) -> Self {
+        for found in found {
+            match found {
+                Ok(proposal) => self.rules.push(proposal),
+                Err(refusal) if detail == RuleDetail::WithRefusals => self.no_rules.push(refusal),
+                Err(_) => {}
+            }
+        }
+        self
+    }
+
+    /// Leaves out the modes of hooks that a rule takes the place of.
+    pub(super) fn without_modes_of_rules(&mut self) {
+        for rule in self.rules.iter().filter(|rule| rule.can_be_written()) {
+            let key = self.hooks.iter().find(|hook| hook.name == rule.hook).map(|hook| hook.key.clone());
+            key.map(|key| self.handlers.remove(&key));
+        }
     }
 
     /// Whether every hook was measured that should be.
@@ -238,7 +251,7 @@ impl TuneReport {
 
     /// Whether the settings file was changed.
     pub(super) fn is_written(&self) -> bool {
-        self.written.is_some()
+        self.written.is_some() || self.rules.iter().any(RuleProposal::changes_settings)
     }
 
     /// The report for people.
@@ -262,6 +275,7 @@ impl TuneReport {
             }
         }
         self.add_next(&mut page, config);
+        rules::add_to(&mut page, &self.rules, &self.no_rules, screen);
         page.into_text()
     }
 
@@ -299,7 +313,7 @@ impl TuneReport {
 }
 
 /// Keeps the former settings beside the file, with a mode that only its owner can read.
-fn back_up(file: &Path, bytes: &[u8]) -> Result<PathBuf, CliError> {
+pub(super) fn back_up(file: &Path, bytes: &[u8]) -> Result<PathBuf, CliError> {
     let fault = |path: &Path, why: &str| CliError::new(format!("the backup {} {why}", escape::path(path)));
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for number in 1..=MOST_BACKUPS {

@@ -33,7 +33,7 @@ const SPARE_POLL: Duration = Duration::from_millis(2);
 
 /// An event for a hook, and what messages call it.
 #[derive(Debug, Clone)]
-pub(super) struct TrialEvent {
+pub(in crate::cli) struct TrialEvent {
     pub(super) label: String,
     pub(super) event: Arc<Event>,
 }
@@ -52,7 +52,7 @@ pub(super) struct ModeTrial {
 
 /// Why a hook was not measured to the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TrialStop {
+pub(in crate::cli) enum TrialStop {
     OutOfTime,
     Cancelled,
 }
@@ -68,7 +68,7 @@ struct TrialAnswer {
 
 /// Runs the hooks of a workspace.
 #[derive(Debug)]
-pub(super) struct HookTrials {
+pub(in crate::cli) struct HookTrials {
     runner: CommandRunner,
     workspace: Workspace,
     project_roots: Arc<[PathBuf]>,
@@ -100,7 +100,7 @@ impl ModeTrial {
 }
 
 impl HookTrials {
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         settings: &Settings,
         workspace: Workspace,
         project_roots: Vec<PathBuf>,
@@ -110,7 +110,7 @@ impl HookTrials {
     }
 
     /// Ends every process that it has started.
-    pub(super) async fn end(&self) {
+    pub(in crate::cli) async fn end(&self) {
         self.runner.stop();
         self.runner.end_escaped().await;
     }
@@ -130,6 +130,21 @@ impl HookTrials {
         let measured = trial.run(events, rounds).await;
         self.runner.stop();
         measured
+    }
+
+    /// Has a hook answer one event with a process of its own. The inner error says why it fails.
+    ///
+    /// Returns an error if it was stopped before.
+    pub(super) async fn reply(
+        &self,
+        hook: &Hook,
+        event: &Arc<Event>,
+        deadline: Instant,
+    ) -> Result<Result<(Reply, Duration), String>, TrialStop> {
+        let variants = HandlerMode::ALL.map(|mode| in_mode(hook, mode));
+        let answered =
+            HookTrial { trials: self, deadline, variants }.ask(HandlerMode::Oneshot, event).await?;
+        Ok(answered.map(|(answer, took)| (answer.reply, took)))
     }
 }
 

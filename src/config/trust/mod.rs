@@ -31,5 +31,7 @@ pub(in crate::config) use shell_words::trust_command;
 pub(crate) use store::TrustError;
 #[cfg(feature = "daemon")]
 pub(crate) use store::TrustedRoots;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use store::private_copies;
 pub(in crate::config) use store::state_directory;
 pub(crate) use store::{WorkspacePlace, trusted_roots, workspace_place};

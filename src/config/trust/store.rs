@@ -164,7 +164,7 @@ impl TrustStore {
 
     /// The directory of the private copies.
     pub(super) fn copies(&self) -> PathBuf {
-        self.directory.join("trees")
+        self.directory.join(COPIES)
     }
 
     /// The private copy of the files of a record, which is named by the digest of their content.
@@ -192,6 +192,9 @@ impl TrustStore {
     }
 }
 
+/// The directory of the private copies in the state directory.
+const COPIES: &str = "trees";
+
 /// Looks up environment variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -199,6 +202,12 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
     let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
     settings.state_directory.clone().or_else(of_home)
+}
+
+/// The directory of the private copies of what people have agreed to, if it is known.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn private_copies(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
+    state_directory(settings, environment).map(|directory| directory.join(COPIES))
 }
 
 /// The directory of what the daemon keeps, unless it keeps it in memory only or no directory is known.

@@ -6,6 +6,7 @@ mod fire;
 mod inside;
 mod levels;
 mod replay;
+mod rules;
 mod switches;
 mod tune;
 

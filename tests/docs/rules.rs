@@ -114,6 +114,35 @@ async fn the_guards_that_are_compared_stop_what_the_table_says() {
     }
 }
 
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test runs what the document shows")]
+fn the_script_that_is_shown_becomes_the_rule_below_it() {
+    if !is_there("jq") || !is_there("bash") {
+        return;
+    }
+    let document = fs::read_to_string("docs/rules.md").unwrap();
+    let section = document.split_once("## From a script to a rule").unwrap().1;
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".claude/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    fs::write(hooks.join("no-publish.sh"), block(section, "bash")).unwrap();
+    let hook = serde_json::json!({ "type": "command", "command": "bash .claude/hooks/no-publish.sh" });
+    let settings = serde_json::json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [hook] }] } });
+    fs::write(workspace.path().join(".claude/settings.json"), settings.to_string()).unwrap();
+    let convert =
+        ["convert", "--set", "trust=off", "--from", "claude", "--to", "openharness", "--rules", "--write"];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_hookyard"))
+        .args(convert)
+        .current_dir(workspace.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written = fs::read_to_string(workspace.path().join(".openharness/hooks/no-publish.yaml")).unwrap();
+    let read = |text: &str| serde_yaml::from_str::<serde_json::Value>(text).unwrap();
+    let (written, shown) = (read(&written), read(block(section, "yaml")));
+    assert_eq!((&written["handler"], &written["on_error"]), (&shown["handler"], &shown["on_error"]));
+}
+
 /// Whether a program is on the PATH; says so if it is not.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

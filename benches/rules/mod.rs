@@ -307,29 +307,57 @@ const SCRIPTS: [(&str, &str, &str); 3] = [
     ),
 ];
 
+/// The same guard as a worker in Node.
+const NODE_WORKER: &str = "import { serve } from './hookyard-worker.mjs';\n\
+     serve(({ tool_input }) => tool_input.command.includes('--force') ? { decision: 'block', reason: 'no' } : undefined);\n";
+
 async fn scripts() {
     let event = event_of("npm run lint");
     let files = workspace([("rule".to_owned(), rule("rule", "^Bash$", PLAIN))]);
     let with_rule = start(files.path()).await;
     for (language, command, script) in SCRIPTS {
-        let text = format!(
-            "name: script\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\nhandler:\n  type: command\n  command: {command}\n\
-             on_error: deny\n"
-        );
-        let files = workspace([("script".to_owned(), text)]);
-        let folder = files.path().join(".openharness/hooks/scripts");
-        std::fs::create_dir_all(&folder).expect("a directory");
-        std::fs::write(folder.join("guard"), script).expect("a file");
+        let files = scripted(command, "guard", script);
         let with_script = start(files.path()).await;
-        let (mut own, mut floor) = (Vec::new(), Vec::new());
-        for _ in 0..5 {
-            own.push(p50(&with_rule, &event, ROUND).await);
-            floor.push(p50(&with_script, &event, 10).await);
-        }
-        let (own, floor) = (median(own), median(floor));
+        let (own, floor) = rule_beside(&with_rule, &with_script, 10, &event).await;
         let (shown, times) = (floor / 1e6, floor / own);
         println!(
             "| a rule | p50 {own:.0} ns | the same in {language}, oneshot: {shown:.1} ms | 1/{times:.0} | Node: ≤ 1/5,000 |"
         );
     }
+    let files =
+        scripted("exec node .openharness/hooks/scripts/guard.mjs\n  mode: worker", "guard.mjs", NODE_WORKER);
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workers/javascript/hookyard-worker.mjs");
+    std::fs::copy(sdk, files.path().join(".openharness/hooks/scripts/hookyard-worker.mjs")).expect("a copy");
+    let with_worker = start(files.path()).await;
+    // Its first event starts it.
+    p50(&with_worker, &event, 1).await;
+    let (own, floor) = rule_beside(&with_rule, &with_worker, ROUND, &event).await;
+    println!(
+        "| a rule | p50 {own:.0} ns | the same in Node, worker: {:.0} µs | 1/{:.0} | – |",
+        floor / 1e3,
+        floor / own
+    );
+}
+
+/// A workspace whose only hook is a script.
+fn scripted(command: &str, file: &str, script: &str) -> TempDir {
+    let text = format!(
+        "name: script\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\nhandler:\n  type: command\n  command: {command}\n\
+         on_error: deny\n"
+    );
+    let files = workspace([("script".to_owned(), text)]);
+    let folder = files.path().join(".openharness/hooks/scripts");
+    std::fs::create_dir_all(&folder).expect("a directory");
+    std::fs::write(folder.join(file), script).expect("a file");
+    files
+}
+
+/// The time of an event with a rule, and with the same guard as a script that gets so many events a round, by turns.
+async fn rule_beside(rule: &Orchestrator, script: &Orchestrator, events: u64, event: &Event) -> (f64, f64) {
+    let (mut own, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        own.push(p50(rule, event, ROUND).await);
+        floor.push(p50(script, event, events).await);
+    }
+    (median(own), median(floor))
 }

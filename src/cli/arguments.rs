@@ -14,6 +14,7 @@ use clap_mangen::Man;
 use super::{
     add::AddCommand,
     audit::AuditCommand,
+    bench::BenchCommand,
     connect::{ConnectCommand, DisconnectCommand},
     doctor::DoctorCommand,
     handlers::{DisableCommand, EnableCommand},
@@ -59,6 +60,7 @@ Examples:
   hookyard replay session.jsonl\tRun the hooks for a recorded session
   hookyard test\tRun the hooks for cases, and compare the outcomes
   hookyard tune --events session.jsonl\tFind out which hooks are faster when their processes are kept warm
+  hookyard bench\tMeasure what hosts wait for under load
   hookyard disable NAME\tSwitch a hook off
   hookyard connect claude\tHave an agent ask hookyard
   hookyard record claude\tRecord the events of a connected agent
@@ -121,6 +123,8 @@ pub(super) enum CliCommand {
     Disable(DisableCommand),
     #[cfg(feature = "daemon")]
     Tune(TuneCommand),
+    #[cfg(feature = "daemon")]
+    Bench(Box<BenchCommand>),
     Schema(SchemaCommand),
     Convert(ConvertCommand),
     #[cfg(feature = "daemon")]

@@ -43,6 +43,11 @@ impl SocketFlag {
         Client::new(self.path())
     }
 
+    /// Whether the command line names one.
+    pub(super) fn is_named(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// The path of the socket.
     pub(super) fn path(&self) -> PathBuf {
         let named = self.socket.clone().or_else(|| variable(SOCKET_VARIABLE).map(PathBuf::from));

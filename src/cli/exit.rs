@@ -18,6 +18,9 @@ pub(super) enum Exit {
     Signal(u8),
     /// The exit code that a host of the dialect expects.
     Native(u8),
+    /// 3 and above: what the help of the command says.
+    #[cfg(feature = "daemon")]
+    Special(u8),
 }
 
 impl Exit {
@@ -33,6 +36,8 @@ impl Exit {
             // What shells report for a program that a signal killed.
             Self::Signal(number) => 128 + number,
             Self::Native(code) => code,
+            #[cfg(feature = "daemon")]
+            Self::Special(code) => code,
         })
     }
 }

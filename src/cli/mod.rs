@@ -7,6 +7,8 @@ mod add;
 mod arguments;
 #[cfg(feature = "daemon")]
 mod audit;
+#[cfg(feature = "daemon")]
+mod bench;
 mod change_text;
 mod check;
 #[cfg(feature = "daemon")]
@@ -176,6 +178,7 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
         CliCommand::Enable(enable) => enable.run(screen),
         CliCommand::Disable(disable) => disable.run(screen),
         CliCommand::Tune(tune) => on_runtime(Box::pin(tune.run(screen))),
+        CliCommand::Bench(bench) => on_runtime(Box::pin(bench.run(screen))),
         CliCommand::Connect(connect) => connect.run(screen),
         CliCommand::Disconnect(disconnect) => disconnect.run(screen),
         CliCommand::Doctor(doctor) => doctor.run(screen),
@@ -207,7 +210,7 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         CliCommand::Fire(fire) if fire.is_native() => Exit::Native(BLOCK),
         CliCommand::Fire(_) | CliCommand::Replay(_) | CliCommand::Test(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(_) | CliCommand::Tune(_) => Exit::Failed,
+        CliCommand::Serve(_) | CliCommand::Tune(_) | CliCommand::Bench(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
         CliCommand::Convert(convert) if convert.starts_hooks() => Exit::Failed,
         // They start no hooks, or decide themselves.

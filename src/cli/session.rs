@@ -61,6 +61,12 @@ impl CommandSession {
         }
     }
 
+    /// How long hooks that run in the background may take at the end.
+    #[cfg(feature = "daemon")]
+    pub(super) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// Waits for hooks that run in the background, then stops.
     pub(super) async fn stop(mut self, screen: &Screen) -> Result<(), Exit> {
         let orchestrator = self.orchestrator.clone();

@@ -28,7 +28,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     clippy::cast_sign_loss,
     reason = "the range is checked just before"
 )]
-pub(super) fn size(text: &str) -> Option<usize> {
+pub(crate) fn size(text: &str) -> Option<usize> {
     let bytes = amount(text, &SIZES)?;
     (1.0..=LARGEST).contains(&bytes).then_some(bytes as usize)
 }

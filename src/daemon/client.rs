@@ -274,7 +274,7 @@ impl Client {
     }
 
     /// Connects with the timeouts of this client, and checks whose daemon it is.
-    pub(super) fn connect(&self) -> Result<UnixStream, ClientError> {
+    pub(crate) fn connect(&self) -> Result<UnixStream, ClientError> {
         // Before the connection: a program of another user could leave it waiting.
         let provided = server_identity::check_path(&self.socket).map_err(|error| self.untrusted(error))?;
         let stream = UnixStream::connect(&self.socket).map_err(|source| self.down(source))?;

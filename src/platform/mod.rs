@@ -12,6 +12,7 @@
 //! | [`OpenBeneath`] | `openat2` | name by name, following no link |
 //! | [`restrict_access`], [`kernel_sandbox`] | Landlock, seccomp | refused |
 //! | [`peer_user`], [`peer_process`], [`has_peer_ended`] | `SO_PEERCRED`, `SO_PEERPIDFD` | `getpeereid` or what the system has in its place |
+//! | [`processor_model`], [`memory_bytes`] | `/proc` | the crate `sysinfo` |
 //! | [`address_of`] | also abstract addresses | paths |
 
 mod beneath;

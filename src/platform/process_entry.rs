@@ -35,6 +35,8 @@ pub(crate) struct ScopeError {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OwnUsage {
     pub(crate) cpu: Option<Duration>,
+    /// That of its children which have ended.
+    pub(crate) children_cpu: Option<Duration>,
     pub(crate) threads: Option<u64>,
     /// When it was started, since 1970.
     pub(crate) started: Option<Duration>,

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod capacity;
 mod operating;
 mod readme;
 #[cfg(feature = "rego")]

@@ -47,7 +47,13 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 21] = [
+const OUTLET_FILES: [(&str, &str); 24] = [
+    (
+        "src/cli/bench/target/address.rs",
+        "connects a load generator to the daemon that its command line names",
+    ),
+    ("src/cli/bench/target/null_server.rs", "makes a pair of sockets, both of which are its own"),
+    ("src/cli/bench/target/stream.rs", "reads and writes on the connections of the first"),
     ("src/cli/connect/on_demand.rs", "starts the daemon itself, as the person has recorded it, and no hook"),
     (
         "src/cli/connect/service.rs",

@@ -19,9 +19,9 @@ pub(crate) async fn orchestrator_with(workspace: &Path, settings: Settings) -> O
 }
 
 /// The commands that load a workspace.
-const LOADING: [&str; 12] = [
+const LOADING: [&str; 13] = [
     "check", "list", "explain", "fire", "replay", "test", "enable", "disable", "tune", "serve", "convert",
-    "new",
+    "new", "bench",
 ];
 
 /// The flags that switch trust off.

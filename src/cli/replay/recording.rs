@@ -30,6 +30,21 @@ pub(in crate::cli) struct RecordedEvent {
     /// From 1.
     pub(in crate::cli) line: usize,
     pub(in crate::cli) event: Event,
+    /// As it is written.
+    #[cfg(feature = "daemon")]
+    pub(in crate::cli) json: Box<[u8]>,
+}
+
+impl RecordedEvent {
+    #[cfg_attr(not(feature = "daemon"), expect(unused_variables, reason = "only `bench` sends it on"))]
+    fn new(line: usize, event: Event, json: &[u8]) -> Self {
+        Self {
+            line,
+            event,
+            #[cfg(feature = "daemon")]
+            json: json.into(),
+        }
+    }
 }
 
 /// A line that cannot be read.
@@ -97,7 +112,7 @@ impl Recording {
                 break;
             }
             match event(dialect, text) {
-                Ok(event) => recording.add(RecordedEvent { line: number, event }, &mut places),
+                Ok(event) => recording.add(RecordedEvent::new(number, event, text), &mut places),
                 Err(message) => {
                     let help = (number == 1).then(|| advice(dialect, text)).flatten();
                     recording.unreadable.push(UnreadableLine { line: number, message, help });

@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod files;
+mod machine;
 mod processes;
 mod sandbox;
 mod sockets;
@@ -10,6 +11,7 @@ mod watcher;
 
 pub(crate) use cgroup::*;
 pub(crate) use files::*;
+pub(crate) use machine::*;
 pub(crate) use processes::*;
 pub(crate) use sandbox::*;
 pub(crate) use sockets::*;

@@ -260,6 +260,7 @@ fn read_usage(stat: &[u8]) -> Option<OwnUsage> {
     let ticks = |count: u64| Duration::from_secs_f64(count as f64 / clock_ticks_per_second() as f64);
     Some(OwnUsage {
         cpu: Some(ticks(number(14)? + number(15)?)),
+        children_cpu: Some(ticks(number(16)? + number(17)?)),
         threads: Some(number(20)?),
         started: Some(booted() + ticks(number(22)?)),
         virtual_bytes: Some(number(23)?),

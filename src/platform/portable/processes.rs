@@ -270,6 +270,7 @@ pub(crate) fn own_usage() -> OwnUsage {
     let what = ProcessRefreshKind::nothing().with_tasks().with_cpu().with_memory();
     let usage = look_at(raw(getpid()), what, |found| OwnUsage {
         cpu: Some(Duration::from_millis(found.accumulated_cpu_time())),
+        children_cpu: None,
         // Not every system tells them. The first of them is the process itself.
         threads: found.tasks().map(|others| others.len() as u64 + 1),
         started: Some(Duration::from_secs(found.start_time())),

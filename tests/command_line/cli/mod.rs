@@ -1,5 +1,6 @@
 //! The commands, their output and their exit codes, on small workspaces of shell scripts.
 
+mod bench;
 mod cases;
 mod check;
 mod fire;
@@ -159,6 +160,17 @@ fn invalid_arguments_exit_with_2() {
         &["replay", "x.jsonl", "--sessions", "0"],
         &["tune", "--rounds", "4"],
         &["tune", "--for", "0s"],
+        &["bench", "--rate", "0"],
+        &["bench", "--rate", "nan"],
+        &["bench", "--rate", "5", "--concurrency", "5"],
+        &["bench", "--concurrency", "0"],
+        &["bench", "--duration", "0s"],
+        &["bench", "--find-max"],
+        &["bench", "--p99", "5ms"],
+        &["bench", "--find-max", "--p99", "5ms", "--p50", "1ms"],
+        &["bench", "--token-file", "x"],
+        &["bench", "--compare", "a.json"],
+        &["bench", "--daemon", "--url", "http://127.0.0.1:1"],
         &["fire", "--event", "-", "--native", "--json"],
         &["fire", "--event", "-", "--native"],
         &["completions", "cmd.exe"],
@@ -179,6 +191,7 @@ fn without_a_workspace_it_reports_what_it_searched_for_and_what_to_do() {
         &["fire", "-e", "-"],
         &["replay", "-"],
         &["tune"],
+        &["bench"],
     ] {
         let done = run(here.path(), arguments);
         assert_eq!((done.code, done.out.as_str()), (1, ""), "{arguments:?}");

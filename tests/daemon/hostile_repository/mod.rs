@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::daemon::{Daemon, DaemonSetup};
 
 /// Commands that look at a repository, or send it events.
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 21] = [
     &["check"],
     &["check", "--json", "--verbose"],
     &["list"],
@@ -30,6 +30,7 @@ const COMMANDS: [&[&str]; 20] = [
     &["replay", "events.jsonl"],
     &["test"],
     &["tune", "--events", "events.jsonl"],
+    &["bench", "--recording", "events.jsonl", "--warm-up", "0s", "--duration", "200ms"],
     &["convert", "--from", "claude", "--to", "openharness"],
     &["convert", "--from", "openharness", "--to", "claude"],
     &["relay", "--dialect", "claude", "--socket", "/nonexistent/hookyard.sock"],

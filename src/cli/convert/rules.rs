@@ -93,12 +93,7 @@ pub(super) async fn take(
 ) -> Result<Result<Vec<ConvertedRule>, Exit>, CliError> {
     let loaded = found.load();
     let cancel = CancellationToken::new();
-    let trials = HookTrials::new(
-        &found.settings,
-        loaded.workspace.clone(),
-        loaded.project_roots.clone(),
-        cancel.clone(),
-    );
+    let trials = HookTrials::new(&found.settings, &loaded, &cancel);
     let mut signals = StopSignals::listen().map_err(|error| start_error(&error))?;
     let snapshot = snapshot(loaded);
     let work = compared(conversion, found, from, &snapshot, &trials);

@@ -146,12 +146,7 @@ impl TuneCommand {
         self.check_names(&loaded)?;
         let mut signals = StopSignals::listen().map_err(|error| start_error(&error))?;
         let cancel = CancellationToken::new();
-        let trials = HookTrials::new(
-            &found.settings,
-            loaded.workspace.clone(),
-            loaded.project_roots.clone(),
-            cancel.clone(),
-        );
+        let trials = HookTrials::new(&found.settings, &loaded, &cancel);
         let snapshot = snapshot(loaded);
         let places = ScriptPlaces::of(&found.root, &found.settings);
         let mut work = Box::pin(self.measure(&trials, &snapshot, &source, &places, screen));

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::worker_probe::command_runner;
 use crate::{
-    config::{HandlerMode, Settings},
+    config::{HandlerMode, LoadedWorkspace, Settings},
     handler::{BackgroundSwitch, Invocation, Runner, command::CommandRunner},
     model::{CommandMode, Draft, Event, Handler, Hook, RawReply, Redactor, Reply, WorkerBounds, Workspace},
     registry::RegisteredHook,
@@ -102,11 +102,11 @@ impl ModeTrial {
 impl HookTrials {
     pub(in crate::cli) fn new(
         settings: &Settings,
-        workspace: Workspace,
-        project_roots: Vec<PathBuf>,
-        cancel: CancellationToken,
+        loaded: &LoadedWorkspace,
+        cancel: &CancellationToken,
     ) -> Self {
-        Self { runner: command_runner(settings), workspace, project_roots: project_roots.into(), cancel }
+        let (workspace, project_roots) = (loaded.workspace.clone(), loaded.project_roots.clone().into());
+        Self { runner: command_runner(settings), workspace, project_roots, cancel: cancel.clone() }
     }
 
     /// Ends every process that it has started.

@@ -8,6 +8,7 @@ mod common;
 mod models;
 mod modes;
 mod rules;
+mod runs;
 mod store;
 mod trust;
 
@@ -17,15 +18,13 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use common::{SHAPES, orchestrator, runtime, tool_event, with_hook};
 use hdrhistogram::Histogram;
 use hookyard::{
-    NativeHook, Orchestrator,
+    Orchestrator,
     config::{HttpSettings, Settings},
-    model::{EventKind, Reply, ToolCallId},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::{
@@ -72,10 +71,7 @@ fn main() {
         runtime.block_on(trust::print());
     }
     if wanted("runs") {
-        runtime.block_on(open_runs());
-    }
-    if wanted("events") {
-        runtime.block_on(many_events());
+        runtime.block_on(runs::print());
     }
     if wanted("halts") {
         runtime.block_on(store::halts());
@@ -391,73 +387,4 @@ fn no_tls() -> rustls::ClientConfig {
     let builder = rustls::ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().expect("versions");
     builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-}
-
-/// Memory of this process, in bytes.
-fn resident() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("a number") * 1024.0
-}
-
-/// An orchestrator with one native hook that gives a run's actor up after this time without events.
-async fn orchestrator_of_runs(run_idle: Duration) -> Orchestrator {
-    let settings = Settings { run_idle, ..Settings::default() };
-    let hook = NativeHook::inline("hook", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
-    Orchestrator::builder().settings(settings).native_hook(hook).start().await.expect("it starts")
-}
-
-/// Sends one event with a tool call id in each of these runs.
-async fn open_range(orchestrator: &Orchestrator, runs: std::ops::Range<usize>) {
-    for run in runs {
-        let mut event = tool_event(run);
-        event.tool_call_id = Some(ToolCallId::new("toolu_01").expect("an id"));
-        orchestrator.dispatch(event).await.expect("an outcome");
-    }
-}
-
-/// What an open run costs in memory: with its actor, and after the actor was given up. Each run has had one
-/// event with a tool call id, so each remembers an answer.
-async fn open_runs() {
-    const LIVE: usize = 20_000;
-    const OPEN: usize = 1_000_000;
-    let before = resident();
-    let busy = orchestrator_of_runs(Duration::from_mins(10)).await;
-    open_range(&busy, 0..LIVE).await;
-    assert_eq!(busy.run_count().active, LIVE, "no run is given up meanwhile");
-    let each = (resident() - before) / LIVE as f64 / 1024.0;
-    drop(busy);
-
-    let idle = orchestrator_of_runs(Duration::from_millis(200)).await;
-    for first in (0..OPEN).step_by(LIVE) {
-        open_range(&idle, first..first + LIVE).await;
-        while idle.run_count().active > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-    let (all, known) = ((resident() - before) / f64::from(1 << 20), idle.run_count().known);
-    println!("| open run with its actor | {each:.1} KiB | – | – | ≤ 12 KiB |");
-    let each = all / known as f64 * f64::from(1 << 20);
-    println!("| {known} open idle runs | {all:.0} MiB, {each:.0} bytes each | – | – | ≤ 400 bytes each |");
-}
-
-/// How much memory is left in use after many events in runs that go on, each with an id of its own.
-async fn many_events() {
-    const RUNS: usize = 10_000;
-    const EVENTS: usize = 2_000_000;
-    let before = resident();
-    let orchestrator = orchestrator_of_runs(Duration::from_secs(30)).await;
-    let mut halfway = 0.0;
-    for number in 0..EVENTS {
-        let mut event = tool_event(number % RUNS);
-        event.tool_call_id = Some(ToolCallId::new(format!("toolu_{number}")).expect("an id"));
-        orchestrator.dispatch(event).await.expect("an outcome");
-        if number == EVENTS / 2 {
-            halfway = (resident() - before) / f64::from(1 << 20);
-        }
-    }
-    let after = (resident() - before) / f64::from(1 << 20);
-    println!(
-        "| {EVENTS} events of {RUNS} runs | {after:.0} MiB, halfway {halfway:.0} MiB | – | – | ≤ 200 MiB |"
-    );
 }

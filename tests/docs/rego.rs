@@ -2,14 +2,10 @@
 
 use std::fs;
 
-use crate::support::cases::{Content, Files, case_files};
-
-#[derive(serde::Deserialize)]
-struct DocumentedCase {
-    #[serde(default)]
-    files: Files,
-    events: Vec<serde_json::Value>,
-}
+use crate::{
+    rules::DocumentedCase,
+    support::cases::{Content, case_files},
+};
 
 #[test]
 fn every_policy_of_the_document_is_run() {

@@ -10,11 +10,12 @@ use hookyard::{
 
 use crate::support::cases::{Content, Files, case_files};
 
+/// A case, as far as documents show it.
 #[derive(serde::Deserialize)]
-struct DocumentedCase {
+pub(crate) struct DocumentedCase {
     #[serde(default)]
-    files: Files,
-    events: Vec<serde_json::Value>,
+    pub(crate) files: Files,
+    pub(crate) events: Vec<serde_json::Value>,
 }
 
 #[test]

@@ -13,6 +13,10 @@ mod names;
 mod occurrences;
 #[cfg(feature = "daemon")]
 mod process_metrics;
+#[cfg(feature = "daemon")]
+mod prometheus;
+#[cfg(feature = "daemon")]
+mod sharded;
 mod worker_meters;
 
 /// The target of what is logged about single events, so that it can be asked for and left out.
@@ -42,4 +46,6 @@ pub(crate) use occurrences::{
 };
 #[cfg(feature = "daemon")]
 pub(crate) use occurrences::{ApiDenied, RecordsLost};
+#[cfg(feature = "daemon")]
+pub use prometheus::{PrometheusMetrics, RecorderInstalled};
 pub(crate) use worker_meters::{WaitingGauge, WorkerMeters, WorkerThere, WorkersDegraded};

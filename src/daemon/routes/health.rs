@@ -1,12 +1,18 @@
 //! Liveness, readiness and metrics.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
 use axum::{
     extract::State,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderMap, StatusCode,
+        header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY},
+    },
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use tokio::task::spawn_blocking;
 
 use crate::{
     daemon::{
@@ -63,11 +69,63 @@ fn without_trusted_guards(state: &DaemonState) -> Option<ApiError> {
     Some(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message, hint))
 }
 
-pub(super) async fn metrics(State(state): State<Arc<DaemonState>>) -> Result<Response, ApiError> {
+pub(super) async fn metrics(
+    State(state): State<Arc<DaemonState>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let orchestrator = state.orchestrator.clone();
     let text = state.exporter.render(move || orchestrator.update_gauges()).await.ok_or_else(|| {
         let hint = "scrape the program that embeds hookyard";
         ApiError::not_found("no_metrics", "another recorder collects the metrics of this process", hint)
     })?;
-    Ok(([(CONTENT_TYPE, METRICS_TEXT)], text).into_response())
+    let plain = [(CONTENT_TYPE, METRICS_TEXT), (VARY, "accept-encoding")];
+    if !accepts_gzip(&headers) {
+        return Ok((plain, text).into_response());
+    }
+    // It takes milliseconds.
+    let packed = spawn_blocking(move || gzip(&text)).await.map_err(|_| ApiError::shutting_down())?;
+    Ok((plain, [(CONTENT_ENCODING, "gzip")], packed).into_response())
+}
+
+/// Whether a client takes an answer that is packed.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight: f32| weight > 0.0)
+    })
+}
+
+fn gzip(text: &[u8]) -> Bytes {
+    let mut packed = GzEncoder::new(Vec::with_capacity(text.len() / 8), Compression::fast());
+    // A Vec takes all that is written to it.
+    let _ = packed.write_all(text);
+    packed.finish().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_for_gzip_gets_it() {
+        for (asked, accepts) in [
+            (&["gzip"][..], true),
+            (&["deflate, GZIP;q=0.5"], true),
+            (&["br", "gzip"], true),
+            (&["gzip;q=0"], false),
+            (&["gzip; q=0.000"], false),
+            (&["deflate"], false),
+            (&["x-gzipped"], false),
+            (&[""], false),
+            (&[], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in asked {
+                headers.append(ACCEPT_ENCODING, value.parse().unwrap());
+            }
+            assert_eq!(accepts_gzip(&headers), accepts, "{asked:?}");
+        }
+    }
 }

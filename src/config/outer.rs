@@ -269,8 +269,14 @@ fn declared_around(
     settings: &Settings,
     known: &[RegisteredWorkspace],
 ) -> Vec<RegisteredWorkspace> {
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    let around: Vec<_> = root.ancestors().skip(1).filter_map(identity).collect();
     let mut found = Vec::new();
     for (id, declared) in &settings.workspaces {
+        // There may be thousands, and to resolve all links of a path takes far longer than to see where it leads.
+        if !identity(&declared.root).is_some_and(|directory| around.contains(&directory)) {
+            continue;
+        }
         let Ok(real) = declared.root.canonicalize() else { continue };
         let is_around = root != real && root.starts_with(&real);
         if is_around && !known.iter().any(|known| known.settings.root == real) {

@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     dialect,
-    model::{Event, EventError},
+    handler::command::needs_no_shell,
+    model::{CommandLine, Event, EventError, Handler},
     registry::Explanation,
 };
 
@@ -139,7 +140,7 @@ fn view(event: &Event, explanation: &Explanation, traces: &[RuleTrace], screen: 
             let name = paint.green(&format!("{:<width$}", step.hook.name));
             page.line(&format!(
                 "{number}  {name}  {}",
-                beside_names(&handler(&step.hook.handler), width, screen)
+                beside_names(&how_it_runs(&step.hook.handler), width, screen)
             ));
             if let Some(reason) = step.hook.trust.refusal() {
                 let refused = format!("does not run: {}", escape::line(reason));
@@ -163,6 +164,19 @@ fn view(event: &Event, explanation: &Explanation, traces: &[RuleTrace], screen: 
         page.line(&format!("  -  {name:<width$}  {}", beside_names(&escape::line(&why), width, screen)));
     }
     page.into_text()
+}
+
+/// What runs for a hook, and whether a shell line is run without a shell.
+fn how_it_runs(of_hook: &Handler) -> String {
+    let is_direct = match of_hook {
+        Handler::Command(command) => match &command.line {
+            CommandLine::Shell(line) => command.sandbox.is_none() && needs_no_shell(line),
+            CommandLine::Exec { .. } => false,
+        },
+        _ => false,
+    };
+    let how = if is_direct { " (without a shell)" } else { "" };
+    format!("{}{how}", handler(of_hook))
 }
 
 /// A text in the column beside names of this width; below them where there is little room.

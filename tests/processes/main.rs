@@ -7,6 +7,7 @@ mod support;
 mod bulkhead;
 mod cancel;
 mod commands;
+mod direct;
 mod escaped;
 mod hostile;
 #[cfg(feature = "cli")]

@@ -2,6 +2,7 @@
 
 mod capture;
 mod command_files;
+mod direct;
 mod environment;
 mod group;
 mod ledger;
@@ -18,6 +19,8 @@ mod streams;
 mod warm_pool;
 mod worker;
 
+#[cfg(feature = "cli")]
+pub(crate) use direct::needs_no_shell;
 pub(crate) use environment::BaseEnvironment;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use environment::TRACEPARENT;

@@ -3,15 +3,16 @@
 //! Uses no setting that keeps the standard library from `posix_spawn` (`pre_exec`, uid or gid): forking a large daemon
 //! costs milliseconds.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
+use super::direct::DirectProgram;
 use super::ledger::PROCESS_MARK;
 use super::reap::{ChildStart, OwnChild};
 use crate::model::Approval;
@@ -141,16 +142,34 @@ pub(super) fn next_mark(program: &Program) -> Option<String> {
 }
 
 /// Starts `program` as the leader of its own process group, with pipes for its three standard streams. `mark` is put
-/// into its environment.
-#[allow(clippy::disallowed_methods, reason = "this is the place where processes are started")]
+/// into its environment. A shell that would only start another program is left out.
 pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<OwnChild, SpawnError> {
     if !program.path.is_absolute() {
         return Err(SpawnError::RelativeProgram { path: program.path.clone() });
     }
     program.approval.check().map_err(|why| SpawnError::Untrusted { why })?;
     let start = ChildStart::begin();
-    let started = Command::new(&program.path)
-        .args(&program.args)
+    let Program { path, args, cwd, environment, .. } = program;
+    let direct = DirectProgram::of(path, args, cwd, environment).and_then(|direct| {
+        let mut command = command(&direct.path, &direct.words[1..], program, mark);
+        // As a shell does.
+        command.arg0(&direct.words[0]).env("PWD", cwd);
+        // Why it cannot be started, the shell says.
+        command.spawn().ok()
+    });
+    let started = match direct {
+        Some(child) => Ok(child),
+        None => command(path, args, program, mark).spawn(),
+    };
+    started.map(|child| start.finish(child)).map_err(|error| SpawnError::of(program, error))
+}
+
+/// The command for a program with these arguments, where and as another one runs.
+#[allow(clippy::disallowed_methods, reason = "this is the place where processes are started")]
+fn command(path: &Path, args: &[impl AsRef<OsStr>], program: &Program, mark: Option<&str>) -> Command {
+    let mut command = Command::new(path);
+    command
+        .args(args)
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .envs(mark.map(|mark| (PROCESS_MARK, mark)))
@@ -158,9 +177,8 @@ pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<OwnChild, S
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    started.map(|child| start.finish(child)).map_err(|error| SpawnError::of(program, error))
+        .stderr(Stdio::piped());
+    command
 }
 
 impl SpawnError {

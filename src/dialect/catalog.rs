@@ -46,15 +46,6 @@ pub fn unreadable_event_response(name: DialectName, outcome: &Outcome) -> Option
     Some(named(name).write_response(&unknown_event(outcome.event)?, outcome))
 }
 
-/// The variables of an agent that its hooks get as it has them.
-#[cfg(feature = "daemon")]
-pub(crate) fn host_variables(name: DialectName) -> &'static [&'static str] {
-    match implementation(name) {
-        DialectImpl::Plain(_) => &[],
-        DialectImpl::Native(native) => native.host_variables,
-    }
-}
-
 /// The host's id of the prompt that an event belongs to, in its JSON.
 pub(crate) fn prompt_of(event: &Event) -> Option<&str> {
     let DialectImpl::Native(native) = implementation(event.dialect) else { return None };

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::{
     dialect::{
+        agent_variables,
         event_table::{
             EventRow,
             MatchSource::{Fact, Field, FileName, Unmatched},
@@ -129,15 +130,7 @@ pub(super) static CLAUDE: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: OWN_FIELDS,
-    host_variables: &[
-        "CLAUDECODE",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_REMOTE",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_EFFORT",
-        "CLAUDE_ENV_FILE",
-    ],
+    host_variables: agent_variables::CLAUDE.given,
     prompt_field: Some("prompt_id"),
     settings: SettingsFormat {
         files: &[
@@ -172,7 +165,7 @@ pub(super) static CLAUDE: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],
-        project_variables: &["CLAUDE_PROJECT_DIR"],
+        project_variables: agent_variables::CLAUDE.project,
         keys: KEYS,
         shell: Shell::Sh,
         directory: StartDirectory::Workspace,

@@ -12,6 +12,7 @@ use response::write;
 
 use crate::{
     dialect::{
+        agent_variables,
         event_table::{
             EventRow,
             MatchSource::{Fact, Unmatched},
@@ -113,7 +114,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: &[],
-    host_variables: &[],
+    host_variables: agent_variables::CLAWD.given,
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -149,7 +150,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunEach,
         shared: SHARED_KEYS,
-        project_variables: &["PROJECT_DIR"],
+        project_variables: agent_variables::CLAWD.project,
         keys: SettingsKeys {
             entry: &["name", "matcher", "hooks"],
             hook: &["type", "command", "timeout", "statusMessage"],

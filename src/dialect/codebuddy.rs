@@ -6,6 +6,7 @@ mod response;
 use std::time::Duration;
 
 use super::{
+    agent_variables,
     claude::{ENVELOPE_FIELDS, FIELDS, OWN_FIELDS, judgement_format, project_directory, replace},
     codex::combined_decision,
     event_table::{
@@ -56,7 +57,7 @@ const ROWS: &[EventRow] = rows! {
 };
 
 /// Which variables hold the project's directory.
-const PROJECT: &[&str] = &["CODEBUDDY_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
+const PROJECT: &[&str] = agent_variables::CODEBUDDY.project;
 
 const KEYS: SettingsKeys = SettingsKeys {
     entry: &["matcher", "hooks"],
@@ -87,7 +88,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: Some("no-session"),
     own_fields: OWN_FIELDS,
-    host_variables: &["CODEBUDDY_SERVICE_PROXY_URL"],
+    host_variables: agent_variables::CODEBUDDY.given,
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -118,7 +119,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],
-        project_variables: PROJECT,
+        project_variables: agent_variables::CODEBUDDY.project,
         keys: KEYS,
         shell: Shell::Sh,
         directory: StartDirectory::Workspace,

@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(super) use reply::combined_decision;
 
 use super::{
+    agent_variables,
     claude::{FIELDS, OWN_FIELDS, judgement_format, replace},
     event_table::{
         EventRow,
@@ -104,7 +105,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],
-        project_variables: &[],
+        project_variables: agent_variables::CODEX.project,
         keys: SettingsKeys {
             entry: &["matcher", "hooks"],
             hook: &["type", "command", "commandWindows", "timeout", "async", "statusMessage"],
@@ -117,7 +118,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
         managed_only: None,
     },
     ends_input_with_newline: false,
-    host_variables: &["CODEX_HOME"],
+    host_variables: agent_variables::CODEX.given,
     goes_on_in_background: |_| false,
     environment: |draft, _| {
         let event = draft.event();

@@ -7,6 +7,7 @@ mod response;
 use std::time::Duration;
 
 use super::{
+    agent_variables,
     claude::replace,
     codex::combined_decision,
     event_table::{
@@ -178,7 +179,7 @@ const BASE: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: &["stop_hook_active"],
-    host_variables: &["COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION"],
+    host_variables: agent_variables::COPILOT.given,
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -214,7 +215,7 @@ const BASE: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],
-        project_variables: &[],
+        project_variables: agent_variables::COPILOT.project,
         keys: SettingsKeys {
             entry: &[
                 "matcher",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use reply::SEPARATOR;
 
 use super::{
+    agent_variables,
     claude::{judgement_format, replace},
     codex::combined_decision,
     event_table::{
@@ -100,7 +101,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
     own_fields: &[],
     roots_field: Some("workspace_roots"),
     default_session: None,
-    host_variables: &["CURSOR_VERSION", "CURSOR_USER_EMAIL", "CURSOR_TRANSCRIPT_PATH"],
+    host_variables: agent_variables::CURSOR.given,
     prompt_field: Some("generation_id"),
     settings: SettingsFormat {
         files: &[
@@ -128,7 +129,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],
-        project_variables: &[],
+        project_variables: agent_variables::CURSOR.project,
         keys: SettingsKeys { entry: KEYS, hook: KEYS },
         shell: Shell::Bash,
         directory: StartDirectory::OfUserFile,

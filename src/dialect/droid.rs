@@ -6,6 +6,7 @@ mod response;
 use std::time::Duration;
 
 use super::{
+    agent_variables,
     claude::{ENVELOPE_FIELDS, FIELDS, OWN_FIELDS, judgement_format, project_directory, replace},
     event_table::{
         EventRow,
@@ -35,7 +36,7 @@ const ROWS: &[EventRow] = rows! {
 };
 
 /// Of the variables with the project's directory, the first is its own.
-const PROJECT: &[&str] = &["FACTORY_PROJECT_DIR", "DROID_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
+const PROJECT: &[&str] = agent_variables::DROID.project;
 
 /// The dialect of Droid.
 pub(super) static DROID: NativeDialect = NativeDialect {
@@ -47,7 +48,7 @@ pub(super) static DROID: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: OWN_FIELDS,
-    host_variables: &[],
+    host_variables: agent_variables::DROID.given,
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -87,7 +88,7 @@ pub(super) static DROID: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],
-        project_variables: PROJECT,
+        project_variables: agent_variables::DROID.project,
         keys: SettingsKeys {
             entry: &["matcher", "commandRegex", "hooks"],
             hook: &["type", "command", "timeout", "preserveRiskLevel"],

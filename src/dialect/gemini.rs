@@ -19,6 +19,7 @@ pub(super) use reply::{PrintedAnswer, answer_in};
 use response::write;
 
 use super::{
+    agent_variables,
     event_table::{
         EventRow,
         MatchSource::{Fact, Unmatched},
@@ -88,7 +89,7 @@ pub(super) static GEMINI: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: &["stop_hook_active"],
-    host_variables: &["GEMINI_PLANS_DIR"],
+    host_variables: agent_variables::GEMINI.given,
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -119,7 +120,7 @@ pub(super) static GEMINI: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],
-        project_variables: &["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
+        project_variables: agent_variables::GEMINI.project,
         keys: SettingsKeys {
             entry: &["matcher", "sequential", "hooks"],
             hook: &["type", "command", "name", "description", "timeout", "env"],

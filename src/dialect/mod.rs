@@ -3,6 +3,7 @@
 //! `canonical` and `openharness` use hookyard's own names. Every other dialect is a [`NativeDialect`]: a table of its
 //! events and the functions in which it differs, in a folder of its own.
 
+mod agent_variables;
 mod canonical;
 mod catalog;
 mod claude;
@@ -28,9 +29,11 @@ mod response;
 mod settings;
 mod suggest;
 
-pub use canonical::Canonical;
 #[cfg(feature = "daemon")]
-pub(crate) use catalog::host_variables;
+pub(crate) use agent_variables::host_variables;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use agent_variables::project_variable;
+pub use canonical::Canonical;
 pub(crate) use catalog::prompt_of;
 pub(crate) use catalog::read_partial;
 #[cfg(any(feature = "cli", feature = "daemon"))]

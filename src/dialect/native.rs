@@ -128,12 +128,6 @@ impl NativeDialect {
         self.rows.iter().map(|row| (row.name, row.kind))
     }
 
-    /// The variable with the directory of its project, which it gives its commands.
-    #[cfg(all(feature = "cli", feature = "daemon"))]
-    pub(crate) fn project_variable(&self) -> Option<&'static str> {
-        self.settings.project_variables.first().copied()
-    }
-
     /// The text of one of its settings files as plain JSON, everything in its line and column.
     pub(crate) fn plain_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.settings.beside_json {

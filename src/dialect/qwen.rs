@@ -6,6 +6,7 @@ mod response;
 use std::time::Duration;
 
 use super::{
+    agent_variables,
     claude::{FIELDS, replace},
     event_table::{
         EventRow,
@@ -63,7 +64,7 @@ const SEARCHED: &[EventKind] = &[
 ];
 
 /// The variables with the project's directory whose values it puts into command lines.
-const PROJECT: &[&str] = &["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
+const PROJECT: &[&str] = agent_variables::QWEN.project;
 
 /// The dialect of Qwen Code.
 pub(super) static QWEN: NativeDialect = NativeDialect {
@@ -75,7 +76,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
     roots_field: None,
     default_session: None,
     own_fields: &["permission_mode", "custom_instructions", "stop_hook_active", "last_assistant_message"],
-    host_variables: &[],
+    host_variables: agent_variables::QWEN.given,
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -106,7 +107,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],
-        project_variables: PROJECT,
+        project_variables: agent_variables::QWEN.project,
         keys: SettingsKeys {
             entry: &["matcher", "sequential", "hooks"],
             hook: &[

@@ -187,17 +187,24 @@ fn relay() {
         assert!(command.status().expect("a process").success());
         begun.elapsed().as_secs_f64() * 1e3
     };
-    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    let relay = ["relay", "--dialect", "canonical"];
+    let (mut ours, mut whole, mut floor) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..500 {
-        ours.push(run(env!("CARGO_BIN_EXE_hookyard"), &["relay", "--dialect", "canonical"]));
+        ours.push(run(env!("CARGO_BIN_EXE_hookyard-relay"), &relay));
         floor.push(run("/bin/true", &[]));
+        whole.push(run(env!("CARGO_BIN_EXE_hookyard"), &relay));
     }
-    ours.sort_by(f64::total_cmp);
-    let (p50, p95, floor) = (ours[250], ours[475], median(floor));
-    println!(
-        "| `relay`, the whole process | p50 {p50:.2} ms, p95 {p95:.2} ms | /bin/true: {floor:.2} ms | +{:.2} ms | < 3 ms |",
-        p50 - floor
-    );
+    let floor = median(floor);
+    for (what, mut times, goal) in
+        [("`hookyard-relay`", ours, "≤ 1.8 ×"), ("`hookyard relay`, the whole program", whole, "–")]
+    {
+        times.sort_by(f64::total_cmp);
+        let (p50, p95) = (times[250], times[475]);
+        println!(
+            "| {what} | p50 {p50:.2} ms, p95 {p95:.2} ms | /bin/true: {floor:.2} ms | {:.2} × | {goal} |",
+            p50 / floor
+        );
+    }
 }
 
 /// What it costs to be watched: the log of a service and an audit, beside neither.

@@ -6,6 +6,8 @@
 mod add;
 mod arguments;
 #[cfg(feature = "daemon")]
+mod attempt;
+#[cfg(feature = "daemon")]
 mod audit;
 #[cfg(feature = "daemon")]
 mod bench;
@@ -65,6 +67,8 @@ mod serve_check;
 mod session;
 mod settings;
 #[cfg(feature = "daemon")]
+mod small_relay;
+#[cfg(feature = "daemon")]
 mod status;
 #[cfg(feature = "daemon")]
 mod stop;
@@ -112,9 +116,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     launch_if_asked(arguments.iter().cloned());
     #[cfg(feature = "daemon")]
     if let Some(relay) = plain_relay::plain_relay(&arguments).filter(|_| !logs::are_asked_for()) {
-        return relay.run(&Screen::new(ColorChoice::Auto)).code();
+        return relay.run(&Screen::plain()).code();
     }
     run_arguments(&arguments)
+}
+
+/// Runs `hookyard-relay`: the command line of [`run`], of which it does what `relay` usually does, and leaves the rest to the
+/// program `hookyard` beside it. The first argument is the program's name.
+///
+/// Returns the exit code of the dialect.
+#[cfg(feature = "daemon")]
+pub fn run_relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    small_relay::run(&arguments.into_iter().collect::<Vec<_>>()).code()
 }
 
 /// The command line as `clap` knows it, for documentation and completions.

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use tokio::time::Instant;
 
 use super::{
+    attempt::Attempt,
     connect::{OnDemandDaemon, StartFailed},
     daemon_flag::SocketFlag,
     escape,
@@ -23,15 +24,18 @@ use super::{
 };
 use crate::{
     config,
-    daemon::{Client, ClientError, ClientResponse, ProcessAnswer},
+    daemon::{Client, ClientError, ClientResponse, Exchange, ProcessAnswer},
     dialect,
     handler::command::{TRACEPARENT, mark_of_environment},
-    model::{Dialect, DialectName, EventKind, HostResponse, Outcome, Verdict},
+    model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
     run::next_decision_id,
 };
 
 /// The largest event that is read, in bytes. The daemon has a limit of its own.
 const LARGEST: u64 = 256 << 20;
+
+/// The most that is read of an event with what came back, in bytes.
+const LARGEST_ATTEMPT: u64 = 2 * LARGEST;
 
 /// The default of `--wait` for hooks that guard.
 const GUARD_WAIT: Duration = Duration::from_secs(5);
@@ -99,6 +103,10 @@ pub(super) struct RelayCommand {
     #[arg(long, value_name = "DURATION", value_parser = answer_timeout, default_value = "10m")]
     timeout: Duration,
 
+    /// Standard input is what `hookyard-relay` has tried already
+    #[arg(long, hide = true)]
+    attempted: bool,
+
     #[command(flatten)]
     socket: SocketFlag,
 }
@@ -149,28 +157,22 @@ impl RelayCommand {
         (wait, timeout): (Option<Duration>, Duration),
         socket: Option<OsString>,
     ) -> Self {
-        Self { dialect, if_down, start, adopted, wait, timeout, socket: SocketFlag::at(socket) }
+        let socket = SocketFlag::at(socket);
+        Self { dialect, if_down, start, adopted, wait, timeout, attempted: false, socket }
     }
 
     pub(super) fn run(self, screen: &Screen) -> Exit {
         if is_below_hookyard() {
             return Exit::Done;
         }
-        let mut event = Vec::new();
-        // What was read before an error is the beginning of the event, which the daemon finds invalid.
-        let read = std::io::stdin().lock().take(LARGEST).read_to_end(&mut event);
-        if let Err(error) = read {
-            screen.note(&format!("note: standard input ended with an error: {error}"));
-        }
-        let path = format!("/v1/events/{}?as=process", self.dialect);
-        let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
-        let client = self.socket.client().timeout(self.timeout).trace(trace).hook_mark(mark_of_environment());
-        let client = client.environment(&variables_of(self.dialect)).project(self.project());
-        let client = client.keeps_hooks(!self.adopted);
-        let response = match self.ask(&client, &path, &event) {
-            Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
-                HostResponse { stdout, stderr, exit_code, body: None }
-            }
+        let Attempt { event, exchange } = if self.attempted {
+            Attempt::read(&read_input(LARGEST_ATTEMPT, screen))
+        } else {
+            Attempt { event: read_event(screen), exchange: None }
+        };
+        let client = self.client();
+        let response = match self.ask(&client, &event, exchange) {
+            Ok(answer) => answer.into_response(),
             // No opinion, and nothing on standard error, which is one in some dialects.
             Err(RelayError::Client(ClientError::Refused { status: OWN_HOOK, .. })) => HostResponse::default(),
             Err(error) => match self.answer_without_daemon(&error, &event, screen) {
@@ -178,24 +180,49 @@ impl RelayCommand {
                 None => return Exit::Done,
             },
         };
-        // An answer that cannot be printed must not read as consent.
-        screen.print_response(&response).unwrap_or(Exit::Native(BLOCK))
+        print_answer(&response, screen)
+    }
+
+    /// Where events are sent to, below the socket.
+    pub(super) fn path(&self) -> String {
+        format!("/v1/events/{}?as=process", self.dialect)
+    }
+
+    /// The client that sends the event.
+    pub(super) fn client(&self) -> Client {
+        let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
+        let client = self.socket.client().timeout(self.timeout).trace(trace).hook_mark(mark_of_environment());
+        let client = client.environment(&variables_of(self.dialect)).project(self.project());
+        client.keeps_hooks(!self.adopted)
+    }
+
+    /// Whether the agent goes on if nobody can be asked.
+    pub(super) fn allows_if_down(&self) -> bool {
+        self.if_down == IfDown::Allow
     }
 
     /// The project of the agent's session, without symbolic links.
     fn project(&self) -> Option<String> {
-        let native = dialect::natives().find(|native| Dialect::name(*native) == self.dialect)?;
-        let directory = std::env::var_os(native.project_variable()?)?;
+        let directory = std::env::var_os(dialect::project_variable(self.dialect)?)?;
         std::fs::canonicalize(directory).ok()?.into_os_string().into_string().ok()
     }
 
-    /// Sends the event, again and again while the daemon restarts and `--wait` lasts.
-    fn ask(&self, client: &Client, path: &str, event: &[u8]) -> Result<ProcessAnswer, RelayError> {
+    /// Sends the event, again and again while the daemon restarts and `--wait` lasts. It may have been sent once already.
+    fn ask(
+        &self,
+        client: &Client,
+        event: &[u8],
+        mut earlier: Option<Exchange>,
+    ) -> Result<ProcessAnswer, RelayError> {
         let deadline = Instant::now() + self.wait();
         let daemon = self.start.as_deref().map(OnDemandDaemon::new);
+        let path = self.path();
         let mut pause = FIRST_PAUSE;
         loop {
-            let sent = client.send("POST", path, Some(event));
+            let sent = match earlier.take() {
+                Some(exchange) => client.response(exchange),
+                None => client.send("POST", &path, Some(event)),
+            };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.may_send_again(&sent, event) {
                 return Ok(sent.and_then(|response| client.read(&response))?);
@@ -258,6 +285,26 @@ impl RelayCommand {
         let by_exit_code = || HostResponse { stderr: reason, exit_code: BLOCK, ..HostResponse::default() };
         Some(response.unwrap_or_else(by_exit_code))
     }
+}
+
+/// Reads the event from standard input.
+pub(super) fn read_event(screen: &Screen) -> Vec<u8> {
+    read_input(LARGEST, screen)
+}
+
+/// Reads standard input to its end, or to an error: what was read before it is the beginning of an event, which the daemon
+/// finds invalid.
+fn read_input(largest: u64, screen: &Screen) -> Vec<u8> {
+    let mut input = Vec::new();
+    if let Err(error) = io::stdin().lock().take(largest).read_to_end(&mut input) {
+        screen.note(&format!("note: standard input ended with an error: {error}"));
+    }
+    input
+}
+
+/// Prints an answer. One that cannot be printed must not read as consent.
+pub(super) fn print_answer(response: &HostResponse, screen: &Screen) -> Exit {
+    screen.print_response(response).unwrap_or(Exit::Native(BLOCK))
 }
 
 /// Whether no daemon listens on the socket.

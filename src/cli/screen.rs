@@ -89,6 +89,19 @@ impl Screen {
         }
     }
 
+    /// The screen of a program that speaks to another one: without colours and columns.
+    #[cfg(feature = "daemon")]
+    pub(super) fn plain() -> Self {
+        let plain = OutputStream { is_terminal: false, paint: Paint::Plain };
+        Self {
+            out: plain,
+            err: plain,
+            columns: None,
+            message_format: MessageFormat::Text,
+            is_journal: stderr_is_journal(),
+        }
+    }
+
     /// The same screen for a command that writes its messages in this format.
     pub(super) fn with_messages(self, message_format: MessageFormat) -> Self {
         Self { message_format, ..self }

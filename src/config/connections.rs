@@ -31,6 +31,12 @@ const FILE: &str = "connections.json";
 #[cfg(feature = "cli")]
 const BACKUPS: &str = "connected";
 
+/// The program itself.
+pub(crate) const WHOLE_PROGRAM: &str = "hookyard";
+
+/// The program beside it that only passes events on.
+const SMALL_RELAY: &str = "hookyard-relay";
+
 /// The largest record or backup, in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
 
@@ -200,7 +206,9 @@ impl ConnectionRecord {
         let program = Path::new(program.trim_matches('\''));
         let is_hookyard =
             program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"hookyard"));
-        is_hookyard && program == daemon.program && flags.chars().all(is_plain)
+        let is_recorded = program == daemon.program
+            || small_relay_of(&daemon.program).is_some_and(|small| program == small);
+        is_hookyard && is_recorded && flags.chars().all(is_plain)
     }
 
     /// The directories that the connected agents work in.
@@ -224,6 +232,12 @@ pub(crate) fn connections(
         tracing::warn!(%error, "the record of connected agents cannot be used; their own hooks run twice");
         ConnectionRecord::default()
     })
+}
+
+/// Where the small program for events is, if it is there: beside the whole one.
+pub(crate) fn small_relay_of(program: &Path) -> Option<PathBuf> {
+    program.file_name().filter(|name| *name == WHOLE_PROGRAM)?;
+    Some(program.with_file_name(SMALL_RELAY))
 }
 
 /// Whether the operator requires a hook, by its name or by its definition alone.

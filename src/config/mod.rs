@@ -56,6 +56,7 @@ pub(crate) use connections::connections;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use connections::{
     AgentConnection, ConnectionReach, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart,
+    WHOLE_PROGRAM, small_relay_of,
 };
 pub(crate) use content::hash_of_all;
 #[cfg(all(feature = "cli", feature = "daemon"))]

@@ -3,7 +3,7 @@
 #[cfg(feature = "cli")]
 use std::collections::BTreeMap;
 use std::{
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     time::Duration,
@@ -13,18 +13,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     error::Retry,
+    exchange::{Exchange, read_response},
     server_identity::{self, ServerIdentityError},
 };
 use crate::model::TraceParent;
 
-/// The largest response, in bytes.
-const MAX_RESPONSE_BYTES: u64 = 64 << 20;
-
 /// The longest body that is sent in one piece with its head, in bytes.
 const ONE_PIECE_BYTES: usize = 64 << 10;
-
-/// The length of most responses, in bytes.
-const RESPONSE_BYTES: usize = 4 << 10;
 
 /// The maximum number of headers of a response.
 pub(super) const MAX_HEADERS: usize = 32;
@@ -236,7 +231,18 @@ impl Client {
     ///
     /// Returns an error if there is none.
     pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<ClientResponse, ClientError> {
-        let broken = |source| self.broken(source);
+        self.response(self.exchange(method, path, body)?)
+    }
+
+    /// Sends a request, and takes what comes back as it is.
+    ///
+    /// Returns an error if nothing was sent.
+    pub(crate) fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> Result<Exchange, ClientError> {
         let mut stream = self.connect()?;
         let body = body.unwrap_or_default();
         let trace = self.trace.map(|trace| format!("traceparent: {trace}\r\n")).unwrap_or_default();
@@ -257,10 +263,18 @@ impl Client {
         } else {
             stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body))
         };
-        // Most responses are shorter, and then read at once.
-        let mut bytes = Vec::with_capacity(RESPONSE_BYTES);
         // The daemon may answer before it has read the whole request: a failed write does not matter then.
-        let read = stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut bytes);
+        let mut bytes = Vec::new();
+        let read = read_response(&mut stream, &mut bytes);
+        Ok(Exchange { sent, read, bytes })
+    }
+
+    /// Reads what came back of a request.
+    ///
+    /// Returns an error if it is no response.
+    pub(crate) fn response(&self, exchange: Exchange) -> Result<ClientResponse, ClientError> {
+        let broken = |source| self.broken(source);
+        let Exchange { sent, read, bytes } = exchange;
         if bytes.is_empty() {
             sent.and(read).map_err(broken)?;
             return Err(broken(io::ErrorKind::UnexpectedEof.into()));
@@ -269,7 +283,7 @@ impl Client {
             // A response counts even if the connection was reset behind it, because the request was not read to its end.
             (Err(error), Ok(response)) if error.kind() == io::ErrorKind::ConnectionReset => Ok(response),
             (Err(error), _) => Err(broken(error)),
-            (Ok(_), response) => response,
+            (Ok(()), response) => response,
         }
     }
 

@@ -13,6 +13,7 @@ mod connection_timeouts;
 mod connections;
 mod denials;
 mod error;
+mod exchange;
 mod handed_over;
 mod handover;
 mod handover_slot;
@@ -46,6 +47,8 @@ mod workspace_locator;
 pub use audit::AuditError;
 pub use client::{Client, ClientError, ClientResponse};
 pub use error::Retry;
+#[cfg(feature = "cli")]
+pub(crate) use exchange::{Exchange, whole_body};
 #[cfg(feature = "cli")]
 pub(crate) use handed_over::HandedOver;
 pub use handed_over::HandedOverError;

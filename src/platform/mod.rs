@@ -13,6 +13,7 @@
 //! | [`restrict_access`], [`kernel_sandbox`] | Landlock, seccomp | refused |
 //! | [`peer_user`], [`peer_process`], [`has_peer_ended`] | `SO_PEERCRED`, `SO_PEERPIDFD` | `getpeereid` or what the system has in its place |
 //! | [`processor_model`], [`memory_bytes`] | `/proc` | the crate `sysinfo` |
+//! | [`unnamed_file`] | a memfd | a file whose name is removed |
 //! | [`address_of`] | also abstract addresses | paths |
 
 mod beneath;

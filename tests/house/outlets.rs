@@ -47,7 +47,7 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 24] = [
+const OUTLET_FILES: [(&str, &str); 25] = [
     (
         "src/cli/bench/target/address.rs",
         "connects a load generator to the daemon that its command line names",
@@ -58,6 +58,10 @@ const OUTLET_FILES: [(&str, &str); 24] = [
     (
         "src/cli/connect/service.rs",
         "has the service manager of the person start the daemon, when they connect an agent",
+    ),
+    (
+        "src/cli/small_relay.rs",
+        "becomes the program `hookyard` beside it, with the arguments that it was given",
     ),
     ("src/cli/sd_notify.rs", "tells the service manager, at the address it gave, that the daemon is ready"),
     ("src/daemon/client.rs", "the commands' connection to the daemon, whose process is checked"),

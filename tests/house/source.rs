@@ -68,11 +68,13 @@ pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).expect("below the root").display().to_string()
 }
 
-/// The files of the crate, read once. `main.rs` is the program's and belongs to no layer.
+/// The files of the crate, read once. Those of the programs belong to no layer.
 pub(crate) fn sources() -> &'static [Source] {
     static SOURCES: OnceLock<Vec<Source>> = OnceLock::new();
     SOURCES.get_or_init(|| {
-        let paths = rust_files("src").into_iter().filter(|path| !path.ends_with("src/main.rs"));
+        let is_program =
+            |path: &PathBuf| path.ends_with("src/main.rs") || path.ends_with("src/relay_main.rs");
+        let paths = rust_files("src").into_iter().filter(|path| !is_program(path));
         paths.map(|path| parse(&shown(&path), fs::read_to_string(&path).expect("a readable file"))).collect()
     })
 }

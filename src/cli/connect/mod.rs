@@ -38,7 +38,7 @@ use super::{
     table::Page,
 };
 use crate::config::{
-    ADOPTED_FLAG, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart, adopted_file,
+    ADOPTED_FLAG, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart, adopted_file, small_relay_of,
 };
 
 const FOOTER: &str = "\
@@ -290,7 +290,7 @@ impl ConnectCommand {
                 return Err(CliError::with_help(what, "name another one with `--program` or `--socket`"));
             }
         }
-        let program = shell_quoted(&daemon.program);
+        let program = shell_quoted(&relay_program(&daemon.program));
         let socket = shell_quoted(&daemon.socket);
         let start = match daemon.start {
             DaemonStart::OnDemand => format!(" --start {}", shell_quoted(store.directory())),
@@ -343,6 +343,12 @@ fn own_program(search_path: &OsString) -> Result<PathBuf, CliError> {
     let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == own);
     let found = own.file_name().and_then(|name| on_path(name.to_str()?, search_path)).filter(same);
     Ok(found.unwrap_or(own))
+}
+
+/// The program of entries: the small one that only passes events on, where it is beside the program.
+fn relay_program(program: &Path) -> PathBuf {
+    let small = small_relay_of(program);
+    small.filter(|small| agents::is_executable(small)).unwrap_or_else(|| program.to_owned())
 }
 
 /// What a person should know about an agent before it is connected.

@@ -45,6 +45,15 @@ pub(crate) struct ProcessAnswer {
     pub(crate) exit_code: u8,
 }
 
+#[cfg(feature = "cli")]
+impl ProcessAnswer {
+    /// The answer as a dialect writes it.
+    pub(crate) fn into_response(self) -> HostResponse {
+        let Self { stdout, stderr, exit_code } = self;
+        HostResponse { stdout, stderr, exit_code, body: None }
+    }
+}
+
 pub(super) static PROCESS_ANSWER: Component = Component::built("ProcessAnswer", || {
     object(
         "A native response in the form of a command hook.",

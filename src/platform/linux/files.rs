@@ -57,3 +57,9 @@ pub(crate) fn open_without_links(directory: &Path) -> io::Result<Option<OwnedFd>
     let place = fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd()))?;
     Ok((place == directory).then_some(held))
 }
+
+/// A file in memory that nothing else can open.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn unnamed_file() -> io::Result<File> {
+    Ok(File::from(rustix::fs::memfd_create("hookyard", rustix::fs::MemfdFlags::CLOEXEC)?))
+}

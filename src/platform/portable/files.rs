@@ -53,3 +53,14 @@ pub(crate) fn open_without_links(directory: &Path) -> io::Result<Option<OwnedFd>
     }
     Ok(Some(held))
 }
+
+/// A file that nothing else can open any more: one of this user in the directory for such, whose name is gone.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn unnamed_file() -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+    let path = std::env::temp_dir().join(format!("hookyard-{}-{now}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
+}

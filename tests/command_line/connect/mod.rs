@@ -122,7 +122,8 @@ fn a_connected_agent_has_one_entry_for_each_event_and_disconnecting_restores_eve
         let entries = settings["hooks"]["PreToolUse"].as_array().unwrap();
         let entry = &entries.last().unwrap()["hooks"][0];
         let command = entry["command"].as_str().unwrap();
-        assert!(command.starts_with(cargo_bin("hookyard").to_str().unwrap()), "{command}");
+        // The program that passes events on is beside the other one.
+        assert!(command.starts_with(cargo_bin("hookyard-relay").to_str().unwrap()), "{command}");
         assert!(
             command.contains(" relay --dialect claude --socket /") && command.ends_with(" --if-down block"),
             "{command}"
@@ -302,6 +303,30 @@ fn the_daemon_finds_no_programs_of_the_project_it_was_connected_from() {
     let (found, said) = connected_from("");
     assert_eq!(found, "src/shop/.venv/bin:link:src/shopping/bin:bin");
     assert!(said.contains("node_modules/.bin") && !said.contains(".venv"), "{said}");
+}
+
+#[test]
+fn entries_name_the_small_program_if_it_can_be_run() {
+    let home = Home::new();
+    let whole = home.write("opt/hookyard", "");
+    let small = home.path("opt/hookyard-relay");
+    let entries = |name: &str, count: usize| {
+        home.run(&["connect", "claude", "--program", whole.to_str().unwrap()]);
+        let text = fs::read_to_string(home.path(".claude/settings.json")).unwrap();
+        assert_eq!(
+            text.matches(&format!("/opt/{name} relay --dialect claude")).count(),
+            count,
+            "{name}: {text}"
+        );
+    };
+    entries("hookyard", 9);
+    fs::write(&small, "").unwrap();
+    entries("hookyard", 9);
+    fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).unwrap();
+    entries("hookyard-relay", 9);
+    entries("hookyard", 0);
+    fs::remove_file(small).unwrap();
+    entries("hookyard", 9);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod relay;
 mod relay_answers;
 mod relay_wait;
 mod runs;
+mod small_relay;
 mod stream;
 mod verdict_conditions;
 mod verdicts;
@@ -119,9 +120,18 @@ struct Said {
     code: Option<i32>,
 }
 
-/// The program, beside a daemon.
+/// The whole program, and the small one for events.
+const PROGRAMS: [&str; 2] = [env!("CARGO_BIN_EXE_hookyard"), env!("CARGO_BIN_EXE_hookyard-relay")];
+
+/// The program, beside a daemon: the small one for events, as the entries of agents have it.
 fn hookyard(daemon: &Daemon, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
+    let is_relay = arguments.first() == Some(&"relay");
+    started(Path::new(PROGRAMS[usize::from(is_relay)]), daemon, arguments)
+}
+
+/// A program, beside a daemon.
+fn started(program: &Path, daemon: &Daemon, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command
         .args(without_trust(arguments))
         .current_dir(daemon.path())

@@ -43,11 +43,11 @@ const DIALECTS: [&str; 5] = ["openharness", "claude", "codebuddy", "gemini", "cl
 
 /// What a relay whose daemon gives no outcome says: nothing and a note, or a block; never one of the end of a session.
 fn without_an_outcome(daemon: &Daemon, why: &str) {
-    for dialect in DIALECTS {
+    for (dialect, program) in DIALECTS.into_iter().zip(PROGRAMS.into_iter().cycle()) {
         let (tool, end) = words(dialect);
         let relay = |arguments: &[&str], event: &Value| {
             let arguments = [&["relay", "--dialect", dialect], arguments].concat();
-            said(hookyard(daemon, &arguments), &event.to_string())
+            said(started(Path::new(program), daemon, &arguments), &event.to_string())
         };
         for arguments in [&[][..], &["--if-down", "allow"]] {
             let said = relay(arguments, &tool);
@@ -134,9 +134,8 @@ fn killing_a_relay_cancels_the_hook() {
     }
 }
 
-/// A daemon whose hook runs a relay to it, and notes that it ran, with its mark.
-fn relaying_hook(dialect: &'static str) -> Daemon {
-    let program = env!("CARGO_BIN_EXE_hookyard");
+/// A daemon whose hook runs a program as a relay to it, and notes that it ran, with its mark.
+fn relaying_hook(dialect: &'static str, program: &str) -> Daemon {
     let relay = format!("{program} relay --dialect {dialect} --if-down block --socket ../hookyard.sock");
     let (event, _) = words(dialect);
     let command = format!(
@@ -150,8 +149,8 @@ fn relaying_hook(dialect: &'static str) -> Daemon {
 
 #[test]
 fn a_relay_inside_a_hook_has_no_opinion() {
-    for dialect in DIALECTS {
-        let daemon = relaying_hook(dialect);
+    for (dialect, program) in DIALECTS.into_iter().zip(PROGRAMS.into_iter().cycle()) {
+        let daemon = relaying_hook(dialect, program);
         let outcome = daemon.post("/v1/events", &call("shop", "r"));
         let ended = (&outcome["verdict"], &outcome["hooks"][0]["ended"]);
         assert_eq!(ended, (&json!("proceed"), &json!("completed")), "{outcome}");

@@ -145,11 +145,14 @@ fn an_event_that_may_have_run_is_sent_again_only_with_an_id() {
         (refused("overloaded", 503), Some("call-1"), false),
         (refused("bad_event", 400), Some("call-1"), false),
     ] {
-        let daemon = ended(setting());
-        let requests = broken_server(&daemon, sends.clone());
-        let said = said(hookyard(&daemon, &[&RELAY[..], &["--wait", "300ms"]].concat()), &tool_call(id));
-        assert!(said.out.contains("deny"), "{sends}: {said:?}");
-        let requests = requests.load(Ordering::SeqCst);
-        assert_eq!(requests > 1, is_repeated, "{sends} {id:?}: {requests} requests");
+        for program in PROGRAMS {
+            let daemon = ended(setting());
+            let requests = broken_server(&daemon, sends.clone());
+            let arguments = [&RELAY[..], &["--wait", "300ms"]].concat();
+            let said = said(started(Path::new(program), &daemon, &arguments), &tool_call(id));
+            assert!(said.out.contains("deny"), "{program}: {sends}: {said:?}");
+            let requests = requests.load(Ordering::SeqCst);
+            assert_eq!(requests > 1, is_repeated, "{program}: {sends} {id:?}: {requests} requests");
+        }
     }
 }

@@ -1,0 +1,3 @@
+/** How events get to a daemon. */
+/** The longest answer, in bytes. */
+export const LONGEST_ANSWER = 64 << 20;

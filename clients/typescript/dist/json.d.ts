@@ -1,0 +1,8 @@
+/** JSON that never changes a number: integers beyond 2^53 are bigints, and what no number can hold is refused. */
+/** A number in JSON that would be changed. */
+export declare class InexactNumber extends Error {
+}
+/** Throws an `InexactNumber`, or a `SyntaxError`. */
+export declare function parse(text: string): unknown;
+/** Throws if a part has no JSON form. */
+export declare function stringify(value: unknown): string;

@@ -1,0 +1,77 @@
+/** JSON that never changes a number: integers beyond 2^53 are bigints, and what no number can hold is refused. */
+import { randomUUID } from "node:crypto";
+/** The longest number that is looked at. */
+const LONGEST_NUMBER = 400;
+/** What may be a number that a double cannot hold: sixteen digits, or an exponent. */
+const SUSPECT = /\d[\d.]{15}|\d[eE][+-]?\d/;
+/** Marks a bigint on its way into JSON. Nobody outside of this process knows it. */
+const MARK = randomUUID();
+const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, "g");
+/** A number in JSON that would be changed. */
+export class InexactNumber extends Error {
+}
+/** Throws an `InexactNumber`, or a `SyntaxError`. */
+export function parse(text) {
+    if (!SUSPECT.test(text))
+        return JSON.parse(text);
+    let key = "bigint";
+    while (text.includes(key))
+        key += "_";
+    const marked = outsideOfTexts(text, (part) => part.replace(/-?\d[\d.eE+-]*/g, (number) => {
+        if (isExact(number))
+            return number;
+        if (number.length > LONGEST_NUMBER || /[.eE]/.test(number)) {
+            throw new InexactNumber(`the number ${number.slice(0, 40)} cannot be kept as it is`);
+        }
+        return `{"${key}":"${number}"}`;
+    }));
+    return JSON.parse(marked, (_, value) => (value?.[key] === undefined ? value : BigInt(value[key])));
+}
+/** Throws if a part has no JSON form. */
+export function stringify(value) {
+    try {
+        const text = JSON.stringify(value);
+        // What is no number becomes `null` there.
+        if (!text.includes("null"))
+            return text;
+    }
+    catch (error) {
+        // Such as a bigint.
+        if (!(error instanceof TypeError))
+            throw error;
+    }
+    const text = JSON.stringify(value, (_, part) => {
+        if (typeof part === "bigint")
+            return `${MARK}${part}`;
+        if (typeof part === "number" && !Number.isFinite(part))
+            throw new TypeError(`${part} is not a number of JSON`);
+        return part;
+    });
+    return text.replace(MARKED, "$1");
+}
+function outsideOfTexts(text, change) {
+    let changed = "";
+    for (let from = 0; from < text.length;) {
+        const quote = text.indexOf('"', from);
+        const open = quote < 0 ? text.length : quote;
+        let close = open + 1;
+        while (close < text.length && text[close] !== '"')
+            close += text[close] === "\\" ? 2 : 1;
+        changed += change(text.slice(from, open)) + text.slice(open, close + 1);
+        from = close + 1;
+    }
+    return changed;
+}
+function isExact(number) {
+    return number.length <= LONGEST_NUMBER && digits(number) === digits(String(Number(number)));
+}
+/** The digits of a number and its exponent, however it is written. */
+function digits(number) {
+    const written = /^(-?)0*(\d*?)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/.exec(number);
+    if (!written)
+        return undefined;
+    const [, sign, whole = "", fraction = "", exponent = "0"] = written;
+    const all = (whole + fraction).replace(/^0+/, "");
+    const kept = all.replace(/0+$/, "");
+    return kept && `${sign}${kept}e${Number(exponent) - fraction.length + all.length - kept.length}`;
+}

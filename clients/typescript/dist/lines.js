@@ -1,0 +1,161 @@
+/** The door of lines: many events at the same time on one connection. */
+import { isUtf8 } from "node:buffer";
+import { connect } from "node:net";
+import { LONGEST_ANSWER } from "./door.js";
+import { InexactNumber, parse } from "./json.js";
+import { badAnswer, closed, daemonError, down, lost } from "./problem.js";
+import { checkSocket } from "./socket.js";
+/** How long a connection may rest, in milliseconds: the daemon ends it after `limits.idle_timeout`. */
+const LONGEST_REST = 30_000;
+const LINE_FEED = 10;
+/** Sends events as lines. */
+export class LinesDoor {
+    path;
+    #connection;
+    #isClosed = false;
+    constructor(path) {
+        this.path = path;
+    }
+    ask(event, traceparent) {
+        try {
+            if (this.#isClosed)
+                throw closed();
+            if (!this.#connection?.takesMore()) {
+                this.#connection?.end();
+                checkSocket(this.path);
+                this.#connection = new Connection(this.path);
+            }
+            return this.#connection.send(event, traceparent);
+        }
+        catch (problem) {
+            return { answer: Promise.reject(problem), cancel: () => { } };
+        }
+    }
+    close() {
+        this.#isClosed = true;
+        this.#connection?.fail(closed());
+    }
+}
+/** One connection, with the events in flight on it. */
+class Connection {
+    #socket;
+    /** By id. An event that was cancelled has an id until it is answered, and nobody waits for it. */
+    #flights = new Map();
+    #lastId = 0;
+    #lastUse = Date.now();
+    #isConnected = false;
+    #takesMore = true;
+    /** What the daemon said about the connection. */
+    #farewell;
+    /** The beginning of a line. */
+    #partial = [];
+    #partialBytes = 0;
+    constructor(path) {
+        this.#socket = connect({ path, allowHalfOpen: true });
+        this.#socket.unref();
+        this.#socket.on("connect", () => (this.#isConnected = true));
+        this.#socket.on("data", (chunk) => this.#read(chunk));
+        this.#socket.on("end", () => this.fail(lost(this.#farewell ?? "the daemon closed it")));
+        this.#socket.on("error", (error) => {
+            const why = error.code ?? error.message;
+            this.fail(this.#isConnected ? lost(this.#farewell ?? why) : down(path, why));
+        });
+    }
+    takesMore() {
+        const rests = this.#flights.size === 0 && Date.now() - this.#lastUse > LONGEST_REST;
+        return this.#takesMore && !rests;
+    }
+    /** Sends no more, and reads the answers that are due. */
+    end() {
+        this.#takesMore = false;
+        this.#socket.end();
+    }
+    /** Ends the connection, and everything in flight on it. */
+    fail(problem) {
+        this.#takesMore = false;
+        this.#socket.destroy();
+        const flights = [...this.#flights.values()];
+        this.#flights.clear();
+        for (const waiting of flights)
+            waiting?.reject(problem);
+    }
+    send(event, traceparent) {
+        const id = ++this.#lastId;
+        // The id first: the daemon can tell it even if the line is too long.
+        const headers = traceparent === undefined ? "" : `,"headers":${JSON.stringify({ traceparent })}`;
+        this.#write(`{"id":${id}${headers},"event":${event}}\n`);
+        if (this.#flights.size === 0)
+            this.#socket.ref();
+        const answer = new Promise((resolve, reject) => this.#flights.set(id, { resolve, reject }));
+        return { answer, cancel: (reason) => this.#cancel(id, reason) };
+    }
+    /** Writes what one turn of the event loop sends together. */
+    #write(line) {
+        if (!this.#socket.writableCorked) {
+            this.#socket.cork();
+            process.nextTick(() => this.#socket.uncork());
+        }
+        this.#socket.write(line);
+    }
+    #cancel(id, reason) {
+        const waiting = this.#flights.get(id);
+        if (!waiting)
+            return;
+        this.#flights.set(id, undefined);
+        this.#write(`{"cancel":${id}}\n`);
+        waiting.reject(reason);
+    }
+    #read(chunk) {
+        let start = 0;
+        for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
+            const rest = chunk.subarray(start, end);
+            const line = this.#partial.length ? Buffer.concat([...this.#partial, rest]) : rest;
+            this.#partial = [];
+            this.#partialBytes = 0;
+            start = end + 1;
+            this.#take(line);
+        }
+        if (start === chunk.length)
+            return;
+        this.#partial.push(chunk.subarray(start));
+        this.#partialBytes += chunk.length - start;
+        if (this.#partialBytes > LONGEST_ANSWER)
+            this.fail(badAnswer(`it is longer than ${LONGEST_ANSWER} bytes`));
+    }
+    #take(line) {
+        this.#lastUse = Date.now();
+        if (!isUtf8(line))
+            return this.fail(badAnswer("it is not UTF-8"));
+        const text = line.toString();
+        let answer;
+        let inexact;
+        try {
+            answer = parse(text);
+        }
+        catch (error) {
+            if (!(error instanceof InexactNumber))
+                return this.fail(badAnswer("it is not JSON"));
+            // A fault of this event alone.
+            inexact = badAnswer(error.message);
+            answer = JSON.parse(text);
+        }
+        const { id, outcome, error, draining } = (answer ?? {});
+        if (draining === true)
+            return this.end();
+        if (id === null && error !== undefined) {
+            this.#farewell = daemonError(error).message;
+            return this.end();
+        }
+        const waiting = this.#flights.get(id);
+        if (!this.#flights.delete(id))
+            return this.fail(badAnswer("its id is that of no event in flight"));
+        if (this.#flights.size === 0)
+            this.#socket.unref();
+        if (inexact)
+            waiting?.reject(inexact);
+        else if (error !== undefined)
+            waiting?.reject(daemonError(error));
+        else
+            waiting?.resolve(outcome);
+    }
+}

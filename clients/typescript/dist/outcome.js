@@ -1,0 +1,71 @@
+/** What a host gets for an event. */
+import { badAnswer, unknownVerdict } from "./problem.js";
+import { EVENT_KINDS, VERDICTS, } from "./schema.js";
+/** The part of an event that its hooks may change. */
+const TARGET_OF = {
+    prompt_submitted: "prompt",
+    before_context_compact: "context",
+    after_context_compact: "context",
+    before_context_build: "context",
+    after_context_build: "context",
+    before_model_call: "model_request",
+    after_model_call: "model_response",
+    before_tool_selection: "tool_config",
+    before_tool_dispatch: "tool_input",
+    after_tool_dispatch: "tool_output",
+    permission_requested: "tool_input",
+};
+/** Reads the outcome of an event. Throws a `Problem` if it is none; then there is no verdict. */
+export function readOutcome(answer, event) {
+    if (!isObject(answer))
+        throw badAnswer("it is not an object");
+    const { verdict, event: kind, patched = {}, notes = [], hooks, reason, suppress_output } = answer;
+    if (typeof verdict !== "string")
+        throw badAnswer(`its verdict is ${shown(verdict)}`);
+    if (!VERDICTS.includes(verdict))
+        throw unknownVerdict(shown(verdict));
+    if (kind !== event.event)
+        throw badAnswer(`it is about ${shown(kind)}, not about "${event.event}"`);
+    if (!isObject(patched))
+        throw badAnswer("its `patched` is not an object");
+    if (!Array.isArray(notes) || !Array.isArray(hooks))
+        throw badAnswer("its `notes` or `hooks` are not a list");
+    if (reason !== undefined && typeof reason !== "string")
+        throw badAnswer("its `reason` is not a text");
+    if (typeof suppress_output !== "boolean")
+        throw badAnswer("its `suppress_output` is not a boolean");
+    const outcome = answer;
+    const proceeds = verdict === "proceed" || verdict === "allow";
+    return { ...outcome, notes, proceeds, payload: payloadOf(event, patched) };
+}
+/** The outcome of an event without a verdict of hooks. */
+export function outcomeWithout(problem, event, verdict) {
+    return {
+        event: event.event,
+        verdict,
+        proceeds: verdict === "proceed",
+        reason: `hookyard gave no verdict: ${problem.message}; ${problem.hint}`,
+        payload: payloadOf(event, {}),
+        notes: [],
+        hooks: [],
+        suppress_output: false,
+        problem,
+    };
+}
+/** Whether a word is a kind of event. */
+export function isEventKind(word) {
+    return EVENT_KINDS.includes(word);
+}
+function payloadOf(event, patched) {
+    const target = TARGET_OF[event.event];
+    if (target === undefined)
+        return undefined;
+    return Object.hasOwn(patched, target) ? patched[target] : event[target];
+}
+function isObject(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+/** A part of an answer, as far as a person reads it. */
+function shown(value) {
+    return typeof value === "string" ? JSON.stringify(value.slice(0, 40)) : value === undefined ? "missing" : `a ${typeof value}`;
+}

@@ -1,0 +1,41 @@
+/** Why there is no verdict of hooks. */
+const RETRIES = ["safe", "may_repeat", "never"];
+/** An event without an answer, or with one that is none. */
+export class Problem extends Error {
+    code;
+    hint;
+    retry;
+    retryAfter;
+    name = "Problem";
+    constructor(
+    /** A stable word: one of the daemon's error codes, or `down`, `lost`, `timeout`, `bad_answer`, `unknown_verdict`, `untrusted_socket`, `closed`. */
+    code, message, 
+    /** What to do. */
+    hint, retry, 
+    /** The seconds after which to send the event again, if the daemon says so. */
+    retryAfter = 0) {
+        super(message);
+        this.code = code;
+        this.hint = hint;
+        this.retry = retry;
+        this.retryAfter = retryAfter;
+    }
+}
+export const down = (where, why) => new Problem("down", `no daemon answers at ${where}: ${why}`, "start `hookyard serve`, or correct the address", "safe");
+export const lost = (why) => new Problem("lost", `the connection ended before the answer: ${why}`, "look at the log of the daemon; give the event an `id`, so that it can be sent again without running hooks twice", "may_repeat");
+export const badAnswer = (why) => new Problem("bad_answer", `the answer is invalid: ${why}`, "check that this is a hookyard of a version that the client knows", "never");
+/** The code of an answer with a verdict that the client does not know. */
+export const UNKNOWN_VERDICT = "unknown_verdict";
+export const unknownVerdict = (verdict) => new Problem(UNKNOWN_VERDICT, `the verdict of the answer is ${verdict}`, "use a client of the daemon's version", "never");
+export const badEvent = (why) => new Problem("bad_event", `the event has no JSON form: ${why}`, "correct the event", "never");
+export const late = (ms) => new Problem("timeout", `no answer within ${ms} ms`, "look at `hookyard status` for what is slow, or raise `timeoutMs`", "may_repeat");
+export const closed = () => new Problem("closed", "this client is closed", "connect again", "never");
+/** The error of a daemon, as it came. */
+export function daemonError(error, retryAfter) {
+    const { code, message, hint, retry, retry_after } = (error ?? {});
+    if (typeof code !== "string" || typeof message !== "string" || !RETRIES.includes(retry)) {
+        return badAnswer("an error without `code`, `message` and `retry`");
+    }
+    const seconds = retryAfter ?? (typeof retry_after === "number" ? retry_after : 0);
+    return new Problem(code, message, typeof hint === "string" ? hint : "", retry, seconds);
+}

@@ -1,0 +1,112 @@
+/** The doors of HTTP: the daemon's Unix socket, or an address. Connections are kept for further events. */
+
+import { isUtf8 } from "node:buffer";
+import { once } from "node:events";
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import https from "node:https";
+
+import { LONGEST_ANSWER, type Door, type Flight } from "./door.js";
+import { InexactNumber, parse } from "./json.js";
+import { badAnswer, closed, daemonError, down, lost, Problem } from "./problem.js";
+import { checkSocket } from "./socket.js";
+
+/** How long a connection may rest, in milliseconds: the daemon ends it after `limits.idle_timeout`. */
+const LONGEST_REST = 30_000;
+
+/** Sends events over HTTP. */
+export class HttpDoor implements Door {
+  readonly #agent: http.Agent;
+  readonly #isClosed = new AbortController();
+
+  /** `address` is the path of a Unix socket or a URL, `token` that of `listen.token_file`. */
+  constructor(
+    private readonly address: string | URL,
+    private readonly token?: () => string,
+  ) {
+    const { Agent } = this.#scheme();
+    this.#agent = new Agent({ keepAlive: true, timeout: LONGEST_REST });
+  }
+
+  ask(event: string, traceparent: string | undefined): Flight {
+    const cancelled = new AbortController();
+    const cancel = (reason: unknown): void => cancelled.abort(reason);
+    const answer = this.#post(event, traceparent, cancelled.signal).catch((error: unknown) => {
+      throw cancelled.signal.aborted ? cancelled.signal.reason : this.#isClosed.signal.aborted ? closed() : error;
+    });
+    return { answer, cancel };
+  }
+
+  close(): void {
+    this.#isClosed.abort();
+    this.#agent.destroy();
+  }
+
+  async #post(event: string, traceparent: string | undefined, cancelled: AbortSignal): Promise<unknown> {
+    if (this.#isClosed.signal.aborted) throw closed();
+    const request = this.#request(event, traceparent);
+    let isConnected = false;
+    request.on("error", () => {});
+    request.on("socket", (socket) => {
+      const ready = this.address instanceof URL && this.address.protocol === "https:" ? "secureConnect" : "connect";
+      if (request.reusedSocket) isConnected = true;
+      else socket.once(ready, () => (isConnected = true));
+    });
+    const stop = (): unknown => request.destroy();
+    cancelled.addEventListener("abort", stop);
+    try {
+      request.end(event);
+      const [response] = (await once(request, "response")) as [IncomingMessage];
+      return read(response, await body(response));
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      const { code, message } = error as NodeJS.ErrnoException;
+      throw isConnected ? lost(code ?? message) : down(String(this.address), code ?? message);
+    }
+  }
+
+  #request(event: string, traceparent: string | undefined): ClientRequest {
+    const headers: Record<string, string | number> = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(event),
+    };
+    if (traceparent !== undefined) headers["traceparent"] = traceparent;
+    if (this.token) headers["authorization"] = `Bearer ${this.token().trim()}`;
+    const options = { method: "POST", agent: this.#agent, headers };
+    if (this.address instanceof URL) {
+      return this.#scheme().request(new URL("v1/events", this.address), options);
+    }
+    checkSocket(this.address);
+    return http.request({ ...options, socketPath: this.address, path: "/v1/events" });
+  }
+
+  #scheme(): typeof http | typeof https {
+    return this.address instanceof URL && this.address.protocol === "https:" ? https : http;
+  }
+}
+
+async function body(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > LONGEST_ANSWER) throw badAnswer(`it is longer than ${LONGEST_ANSWER} bytes`);
+  }
+  if (!response.complete) throw lost("the answer is not whole");
+  const whole = Buffer.concat(chunks);
+  if (!isUtf8(whole)) throw badAnswer("it is not UTF-8");
+  return whole.toString();
+}
+
+function read({ statusCode, headers }: IncomingMessage, text: string): unknown {
+  let answer: unknown;
+  try {
+    answer = parse(text);
+  } catch (error) {
+    const why = error instanceof InexactNumber ? error.message : `status ${statusCode} without JSON`;
+    throw badAnswer(why);
+  }
+  if (statusCode === 200) return answer;
+  const { error } = (answer ?? {}) as Record<string, unknown>;
+  throw daemonError(error, Number(headers["retry-after"]) || 0);
+}

@@ -1,0 +1,166 @@
+/** The door of lines: many events at the same time on one connection. */
+
+import { isUtf8 } from "node:buffer";
+import { connect, type Socket } from "node:net";
+
+import { LONGEST_ANSWER, type Door, type Flight } from "./door.js";
+import { InexactNumber, parse } from "./json.js";
+import { badAnswer, closed, daemonError, down, lost, type Problem } from "./problem.js";
+import { checkSocket } from "./socket.js";
+
+/** How long a connection may rest, in milliseconds: the daemon ends it after `limits.idle_timeout`. */
+const LONGEST_REST = 30_000;
+
+const LINE_FEED = 10;
+
+/** Sends events as lines. */
+export class LinesDoor implements Door {
+  #connection: Connection | undefined;
+  #isClosed = false;
+
+  constructor(private readonly path: string) {}
+
+  ask(event: string, traceparent: string | undefined): Flight {
+    try {
+      if (this.#isClosed) throw closed();
+      if (!this.#connection?.takesMore()) {
+        this.#connection?.end();
+        checkSocket(this.path);
+        this.#connection = new Connection(this.path);
+      }
+      return this.#connection.send(event, traceparent);
+    } catch (problem) {
+      return { answer: Promise.reject(problem), cancel: () => {} };
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#connection?.fail(closed());
+  }
+}
+
+/** Who waits for an answer. */
+interface Waiting {
+  resolve(outcome: unknown): void;
+  reject(reason: unknown): void;
+}
+
+/** One connection, with the events in flight on it. */
+class Connection {
+  readonly #socket: Socket;
+  /** By id. An event that was cancelled has an id until it is answered, and nobody waits for it. */
+  readonly #flights = new Map<number, Waiting | undefined>();
+  #lastId = 0;
+  #lastUse = Date.now();
+  #isConnected = false;
+  #takesMore = true;
+  /** What the daemon said about the connection. */
+  #farewell: string | undefined;
+  /** The beginning of a line. */
+  #partial: Buffer[] = [];
+  #partialBytes = 0;
+
+  constructor(path: string) {
+    this.#socket = connect({ path, allowHalfOpen: true });
+    this.#socket.unref();
+    this.#socket.on("connect", () => (this.#isConnected = true));
+    this.#socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    this.#socket.on("end", () => this.fail(lost(this.#farewell ?? "the daemon closed it")));
+    this.#socket.on("error", (error: NodeJS.ErrnoException) => {
+      const why = error.code ?? error.message;
+      this.fail(this.#isConnected ? lost(this.#farewell ?? why) : down(path, why));
+    });
+  }
+
+  takesMore(): boolean {
+    const rests = this.#flights.size === 0 && Date.now() - this.#lastUse > LONGEST_REST;
+    return this.#takesMore && !rests;
+  }
+
+  /** Sends no more, and reads the answers that are due. */
+  end(): void {
+    this.#takesMore = false;
+    this.#socket.end();
+  }
+
+  /** Ends the connection, and everything in flight on it. */
+  fail(problem: Problem): void {
+    this.#takesMore = false;
+    this.#socket.destroy();
+    const flights = [...this.#flights.values()];
+    this.#flights.clear();
+    for (const waiting of flights) waiting?.reject(problem);
+  }
+
+  send(event: string, traceparent: string | undefined): Flight {
+    const id = ++this.#lastId;
+    // The id first: the daemon can tell it even if the line is too long.
+    const headers = traceparent === undefined ? "" : `,"headers":${JSON.stringify({ traceparent })}`;
+    this.#write(`{"id":${id}${headers},"event":${event}}\n`);
+    if (this.#flights.size === 0) this.#socket.ref();
+    const answer = new Promise<unknown>((resolve, reject) => this.#flights.set(id, { resolve, reject }));
+    return { answer, cancel: (reason) => this.#cancel(id, reason) };
+  }
+
+  /** Writes what one turn of the event loop sends together. */
+  #write(line: string): void {
+    if (!this.#socket.writableCorked) {
+      this.#socket.cork();
+      process.nextTick(() => this.#socket.uncork());
+    }
+    this.#socket.write(line);
+  }
+
+  #cancel(id: number, reason: unknown): void {
+    const waiting = this.#flights.get(id);
+    if (!waiting) return;
+    this.#flights.set(id, undefined);
+    this.#write(`{"cancel":${id}}\n`);
+    waiting.reject(reason);
+  }
+
+  #read(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
+      const rest = chunk.subarray(start, end);
+      const line = this.#partial.length ? Buffer.concat([...this.#partial, rest]) : rest;
+      this.#partial = [];
+      this.#partialBytes = 0;
+      start = end + 1;
+      this.#take(line);
+    }
+    if (start === chunk.length) return;
+    this.#partial.push(chunk.subarray(start));
+    this.#partialBytes += chunk.length - start;
+    if (this.#partialBytes > LONGEST_ANSWER) this.fail(badAnswer(`it is longer than ${LONGEST_ANSWER} bytes`));
+  }
+
+  #take(line: Buffer): void {
+    this.#lastUse = Date.now();
+    if (!isUtf8(line)) return this.fail(badAnswer("it is not UTF-8"));
+    const text = line.toString();
+    let answer: unknown;
+    let inexact: Problem | undefined;
+    try {
+      answer = parse(text);
+    } catch (error) {
+      if (!(error instanceof InexactNumber)) return this.fail(badAnswer("it is not JSON"));
+      // A fault of this event alone.
+      inexact = badAnswer(error.message);
+      answer = JSON.parse(text);
+    }
+    const { id, outcome, error, draining } = (answer ?? {}) as Record<string, unknown>;
+    if (draining === true) return this.end();
+    if (id === null && error !== undefined) {
+      this.#farewell = daemonError(error).message;
+      return this.end();
+    }
+    const waiting = this.#flights.get(id as number);
+    if (!this.#flights.delete(id as number)) return this.fail(badAnswer("its id is that of no event in flight"));
+    if (this.#flights.size === 0) this.#socket.unref();
+    if (inexact) waiting?.reject(inexact);
+    else if (error !== undefined) waiting?.reject(daemonError(error));
+    else waiting?.resolve(outcome);
+  }
+}

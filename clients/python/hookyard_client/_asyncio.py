@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 256 << 10
 
+_Flight = tuple["asyncio.Future[Any]", Attempts]
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -99,8 +100,8 @@ class LinesDoor:
                 self._connection.end()
             self._connecting = loop.create_task(self._open(loop))
         # Others may wait for it, too.
-        shared = asyncio.shield(self._connecting)
-        return await _until(attempts, shared)
+        connection: _LinesConnection = await _until(attempts, asyncio.shield(self._connecting))
+        return connection
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> _LinesConnection:
         self._address.check()
@@ -121,49 +122,55 @@ class _LinesConnection(asyncio.Protocol):
         self._loop = loop
         self._lines = LineSplitter()
         # By id. An event that was cancelled has an id until it is answered, and nobody waits for it.
-        self._flights: dict[int, Optional[asyncio.Future[Any]]] = {}
+        self._flights: dict[int, Optional[_Flight]] = {}
+        self._unsent: list[bytes] = []
+        # Goes off at the first deadline of an event in flight, or before it.
+        self._timer: Optional[asyncio.TimerHandle] = None
         self._last_id = 0
         self._last_use = time.monotonic()
         self._takes_more = True
         self._farewell: Optional[Problem] = None
 
     def takes_more(self) -> bool:
-        if not self._takes_more or self._loop is not asyncio.get_running_loop():
+        # That of an `asyncio.run` that has ended does not run any more.
+        if not self._takes_more or not self._loop.is_running():
             return False
         return bool(self._flights) or time.monotonic() - self._last_use <= LONGEST_REST
 
     async def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
         if not self._takes_more:
-            raise self._problem
+            raise down("a connection that has just ended", "the daemon has closed it")
         self._last_id += 1
         number = self._last_id
-        future = self._flights[number] = self._loop.create_future()
-        self._transport.write(line_of(number, event, trace))
-        timer = self._loop.call_later(attempts.deadline - time.monotonic(), self._give_up, number, late(attempts.timeout))
+        future = self._loop.create_future()
+        self._flights[number] = (future, attempts)
+        self._write(line_of(number, event, trace))
+        self._watch(attempts.deadline)
         try:
             return await future
         except asyncio.CancelledError:
             self._cancel(number)
             raise
-        finally:
-            timer.cancel()
 
     def end(self) -> None:
         """Sends no more, and reads the answers that are due."""
         if self._takes_more and not self._loop.is_closed():
-            self._takes_more, self._problem = False, down("a connection that ends", "the daemon drains it")
+            self._takes_more = False
+            self._flush()
             self._transport.write_eof()
 
     def fail(self, problem: Problem) -> None:
         """Ends the connection, and everything in flight on it."""
-        self._takes_more, self._problem = False, problem
+        self._takes_more = False
         flights, self._flights = self._flights, {}
         if self._loop.is_closed():
             return
         self._transport.abort()
-        for future in flights.values():
-            if future is not None and not future.done():
-                future.set_exception(problem)
+        if self._timer is not None:
+            self._timer.cancel()
+        for flight in flights.values():
+            if flight is not None and not flight[0].done():
+                flight[0].set_exception(problem)
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -179,11 +186,11 @@ class _LinesConnection(asyncio.Protocol):
     def eof_received(self) -> None:
         self.fail(cut(self._farewell))
 
-    def connection_lost(self, error: Optional[Exception]) -> None:
-        if error is None or self._farewell is not None:
+    def connection_lost(self, exc: Optional[Exception]) -> None:
+        if exc is None or self._farewell is not None:
             self.fail(cut(self._farewell))
         else:
-            self.fail(lost(getattr(error, "strerror", None) or error))
+            self.fail(lost(getattr(exc, "strerror", None) or exc))
 
     def _take(self, number: Any, outcome: Any, problem: Optional[Problem]) -> None:
         if number == DRAINING:
@@ -193,25 +200,50 @@ class _LinesConnection(asyncio.Protocol):
             return self.end()
         if number not in self._flights:
             raise bad_answer("its id is that of no event in flight")
-        future = self._flights.pop(number)
-        if future is None or future.done():
+        flight = self._flights.pop(number)
+        if flight is None or flight[0].done():
             return
         if problem is not None:
-            future.set_exception(problem)
+            flight[0].set_exception(problem)
         else:
-            future.set_result(outcome)
+            flight[0].set_result(outcome)
 
-    def _give_up(self, number: int, problem: Problem) -> None:
-        future = self._flights.get(number)
-        if future is not None and not future.done():
-            self._cancel(number)
-            future.set_exception(problem)
+    def _write(self, line: bytes) -> None:
+        """Writes what one turn of the event loop sends together."""
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(line)
+
+    def _flush(self) -> None:
+        if self._unsent:
+            self._transport.write(b"".join(self._unsent))
+            self._unsent.clear()
+
+    def _watch(self, deadline: float) -> None:
+        if self._timer is None or deadline < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            # The loop has the same clock.
+            self._timer = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        for number, flight in list(self._flights.items()):
+            if flight is None:
+                continue
+            future, attempts = flight
+            if attempts.deadline > now:
+                self._watch(attempts.deadline)
+            elif not future.done():
+                self._cancel(number)
+                future.set_exception(late(attempts.timeout))
 
     def _cancel(self, number: int) -> None:
         if self._flights.get(number) is not None:
             self._flights[number] = None
             if self._takes_more:
-                self._transport.write(b'{"cancel":%d}\n' % number)
+                self._write(b'{"cancel":%d}\n' % number)
 
 
 class HttpDoor:

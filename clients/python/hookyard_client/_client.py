@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from typing import TYPE_CHECKING, Any, Optional, Protocol
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._schema import CanonicalEvent
 
-_READ_BYTES = 256 << 10
+_READ_BYTES = 64 << 10
 
 
 class Door(Protocol):
@@ -84,7 +85,7 @@ class SocketDoor:
         self._in_use.add(connection)
         try:
             return connection.ask(event, trace, attempts)
-        except OSError as error:
+        except (OSError, Problem) as error:
             raise self._problem(error, attempts) from None
         finally:
             self._in_use.discard(connection)
@@ -136,9 +137,11 @@ class SocketDoor:
             raise down(str(address), error.strerror or error) from None
         return _LinesConnection(stream) if address.is_lines else _HttpConnection(stream, address)
 
-    def _problem(self, error: OSError, attempts: Attempts) -> Problem:
+    def _problem(self, error: OSError | Problem, attempts: Attempts) -> Problem:
         if self._is_closed:
             return closed()
+        if isinstance(error, Problem):
+            return error
         return late(attempts.timeout) if isinstance(error, TimeoutError) else lost(error.strerror or error)
 
 
@@ -146,7 +149,10 @@ class _Connection:
     """One connection, for one event at a time."""
 
     def __init__(self, stream: socket.socket) -> None:
+        stream.setblocking(False)
         self.stream = stream
+        self._poll = select.poll()
+        self._poll.register(stream)
         self.is_good = True
         """Whether it may be used for another event."""
         self._last_use = time.monotonic()
@@ -160,13 +166,9 @@ class _Connection:
         if time.monotonic() - self._last_use > LONGEST_REST:
             return False
         try:
-            self.stream.settimeout(0)
             self.stream.recv(1)
-        except BlockingIOError:
-            return True
-        except OSError:
-            # Such as `SSLWantReadError`, which also says that nothing has come.
-            return type(self.stream) is not socket.socket
+        except OSError as error:
+            return _would_block(error)
         return False
 
     def end(self) -> None:
@@ -182,22 +184,32 @@ class _Connection:
     def send(self, data: bytes, attempts: Attempts) -> None:
         # Until there is an answer.
         self.is_good = False
-        self._wait_until(attempts)
-        self.stream.sendall(data)
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self.stream.send(left) :]
+            except OSError as error:
+                self._wait(error, select.POLLOUT, attempts)
 
     def receive(self, attempts: Attempts) -> bytes:
-        self._wait_until(attempts)
-        return self.stream.recv(_READ_BYTES)
+        while True:
+            try:
+                return self.stream.recv(_READ_BYTES)
+            except OSError as error:
+                self._wait(error, select.POLLIN, attempts)
 
     def rest(self, is_good: bool) -> None:
         self.is_good = is_good
         self._last_use = time.monotonic()
 
-    def _wait_until(self, attempts: Attempts) -> None:
+    def _wait(self, error: OSError, event: int, attempts: Attempts) -> None:
+        if not _would_block(error):
+            raise error
         left = attempts.deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        self.stream.settimeout(left)
+        self._poll.modify(self.stream, event)
+        self._poll.poll(left * 1000)
 
 
 class _LinesConnection(_Connection):
@@ -243,3 +255,8 @@ class _HttpConnection(_Connection):
             reader.feed(chunk)
         self.rest(reader.keeps_connection)
         return reader.answer()
+
+
+def _would_block(error: OSError) -> bool:
+    """Of a socket that does not wait, also with TLS."""
+    return isinstance(error, BlockingIOError) or type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError")

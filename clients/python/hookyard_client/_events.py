@@ -163,6 +163,5 @@ class Events(Generic[R]):
 
 def _fields_of(tool: ToolCall) -> dict[str, Any]:
     fields = {"tool_name": tool["name"], "tool_input": tool["input"]}
-    if tool.get("id") is not None:
-        fields["tool_call_id"] = tool["id"]
-    return fields
+    call_id = tool.get("id")
+    return fields if call_id is None else {**fields, "tool_call_id": call_id}

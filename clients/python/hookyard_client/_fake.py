@@ -36,7 +36,7 @@ class FakeDoor:
         self.events.append(read)
         answer = self._answers.get(read["event"], {})
         ids = {"decision_id": f"fake-{len(self.events)}", "event": read["event"], "snapshot_version": 1}
-        parts = answer(read) if callable(answer) else answer
+        parts: Any = answer(read) if callable(answer) else answer
         return {**ids, "verdict": "proceed", "suppress_output": False, "hooks": [], **parts}
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class FakeDoor:
 
 
 class _AsyncFakeDoor(FakeDoor):
-    async def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:  # type: ignore[override]
+    async def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
         return super().ask(event, trace, attempts)
 
 

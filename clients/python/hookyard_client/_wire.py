@@ -57,11 +57,11 @@ def read_line(line: bytes) -> tuple[Any, Any, Optional[Problem]]:
         text = line.decode()
         try:
             answer = parse(text)
-        except InexactNumber as error:
+        except InexactNumber as number_error:
             import json
 
             # A fault of this event alone.
-            inexact, answer = bad_answer(str(error)), json.loads(text)
+            inexact, answer = bad_answer(str(number_error)), json.loads(text)
     except (ValueError, RecursionError):
         raise bad_answer("it is not JSON") from None
     if not isinstance(answer, dict):
@@ -119,8 +119,8 @@ class HttpReader:
         """The outcome. Raises the `Problem` that stands in its place."""
         try:
             answer = parse(self._body.decode())
-        except InexactNumber as error:
-            raise bad_answer(str(error)) from None
+        except InexactNumber as number_error:
+            raise bad_answer(str(number_error)) from None
         except (ValueError, RecursionError):
             raise bad_answer(f"status {self._status} without JSON") from None
         if self._status == 200:
@@ -137,7 +137,7 @@ class HttpReader:
             return False
         first, *fields = bytes(self._data[:end]).split(b"\r\n")
         version, status = first.split(b" ", 2)[:2]
-        if not version.startswith(b"HTTP/1."):
+        if version != b"HTTP/1.1":
             raise ValueError
         del self._data[: end + 4]
         if status.startswith(b"1"):
@@ -146,7 +146,8 @@ class HttpReader:
             name, _, value = field.partition(b":")
             self._headers[name.strip().lower()] = value.strip()
         self._status = int(status)
-        self.keeps_connection = b"close" not in self._headers.get(b"connection", b"").lower() and version == b"HTTP/1.1"
+        # After an error, the daemon may not have read all of the request, and closes the connection.
+        self.keeps_connection = status == b"200" and b"close" not in self._headers.get(b"connection", b"").lower()
         if b"transfer-encoding" not in self._headers:
             self._due = int(self._headers[b"content-length"]) if b"content-length" in self._headers else None
             if self._due is None or self._due < 0:

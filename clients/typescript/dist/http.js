@@ -52,7 +52,12 @@ export class HttpDoor {
         try {
             request.end(event);
             const [response] = (await once(request, "response"));
-            return read(response, await body(response));
+            const { socket } = response;
+            const text = await body(response);
+            // The daemon may not have read all of the request, and closes the connection.
+            if (response.statusCode !== 200)
+                socket.destroy();
+            return read(response, text);
         }
         catch (error) {
             if (error instanceof Problem)

@@ -47,6 +47,8 @@ class Connection {
     #takesMore = true;
     /** What the daemon said about the connection. */
     #farewell;
+    /** Lines that are not written yet. */
+    #unsent = "";
     /** The beginning of a line. */
     #partial = [];
     #partialBytes = 0;
@@ -68,6 +70,8 @@ class Connection {
     /** Sends no more, and reads the answers that are due. */
     end() {
         this.#takesMore = false;
+        if (this.#unsent)
+            this.#flush();
         this.#socket.end();
     }
     /** Ends the connection, and everything in flight on it. */
@@ -91,11 +95,13 @@ class Connection {
     }
     /** Writes what one turn of the event loop sends together. */
     #write(line) {
-        if (!this.#socket.writableCorked) {
-            this.#socket.cork();
-            process.nextTick(() => this.#socket.uncork());
-        }
-        this.#socket.write(line);
+        if (this.#unsent === "")
+            process.nextTick(() => this.#flush());
+        this.#unsent += line;
+    }
+    #flush() {
+        this.#socket.write(this.#unsent);
+        this.#unsent = "";
     }
     #cancel(id, reason) {
         const waiting = this.#flights.get(id);

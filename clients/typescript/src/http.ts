@@ -56,7 +56,11 @@ export class HttpDoor implements Door {
     try {
       request.end(event);
       const [response] = (await once(request, "response")) as [IncomingMessage];
-      return read(response, await body(response));
+      const { socket } = response;
+      const text = await body(response);
+      // The daemon may not have read all of the request, and closes the connection.
+      if (response.statusCode !== 200) socket.destroy();
+      return read(response, text);
     } catch (error) {
       if (error instanceof Problem) throw error;
       const { code, message } = error as NodeJS.ErrnoException;

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 const LONGEST_NUMBER = 400;
 
 /** What may be a number that a double cannot hold: sixteen digits, or an exponent. */
-const SUSPECT = /\d[\d.]{15}|\d[eE][+-]?\d/;
+const SUSPECT = /[[:,\s]-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 
 /** Marks a bigint on its way into JSON. Nobody outside of this process knows it. */
 const MARK = randomUUID();

@@ -57,6 +57,8 @@ class Connection {
   #takesMore = true;
   /** What the daemon said about the connection. */
   #farewell: string | undefined;
+  /** Lines that are not written yet. */
+  #unsent = "";
   /** The beginning of a line. */
   #partial: Buffer[] = [];
   #partialBytes = 0;
@@ -81,6 +83,7 @@ class Connection {
   /** Sends no more, and reads the answers that are due. */
   end(): void {
     this.#takesMore = false;
+    if (this.#unsent) this.#flush();
     this.#socket.end();
   }
 
@@ -105,11 +108,13 @@ class Connection {
 
   /** Writes what one turn of the event loop sends together. */
   #write(line: string): void {
-    if (!this.#socket.writableCorked) {
-      this.#socket.cork();
-      process.nextTick(() => this.#socket.uncork());
-    }
-    this.#socket.write(line);
+    if (this.#unsent === "") process.nextTick(() => this.#flush());
+    this.#unsent += line;
+  }
+
+  #flush(): void {
+    this.#socket.write(this.#unsent);
+    this.#unsent = "";
   }
 
   #cancel(id: number, reason: unknown): void {

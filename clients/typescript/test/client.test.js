@@ -1,0 +1,248 @@
+/** What a client does beyond the cases that all clients share. */
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { chmodSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
+
+import { connect, fake, Problem } from "../dist/index.js";
+import { Daemon, Directory, until } from "./support.js";
+
+const TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";
+const bash = (command, id) => ({ name: "Bash", input: { command }, id });
+
+describe("a client", () => {
+  const directory = new Directory();
+  const daemon = new Daemon(directory);
+  before(() => daemon.start());
+  after(async () => {
+    await daemon.kill();
+    directory.remove();
+  });
+
+  for (const door of ["lines", "socket", "url"]) {
+    test(`sends a thousand events at the same time, ${door}`, async () => {
+      const yard = await connect(daemon.addresses()[door]);
+      const ask = (_, number) => yard.beforeToolDispatch({ run: `many-${number}`, tool: bash(number % 2 ? "ls" : "curl x") });
+      const outcomes = await Promise.all(Array.from({ length: 1000 }, ask));
+      outcomes.forEach(({ verdict }, number) => assert.equal(verdict, number % 2 ? "allow" : "ask"));
+      yard.close();
+    });
+
+    test(`sends sixteen megabytes, and is told if that is too much, ${door}`, async () => {
+      const yard = await connect(daemon.addresses()[door]);
+      const sent = (bytes) => yard.beforeToolDispatch({ run: "large", tool: { name: "Read", input: { text: "\u2028".repeat(bytes / 3) } } });
+      const outcome = await sent((16 << 20) - 1024);
+      assert.deepEqual([outcome.verdict, outcome.problem], ["proceed", undefined]);
+      assert.equal((await sent(17 << 20)).problem.code, "too_large");
+      assert.equal((await yard.agentStopping({ run: "large" })).problem, undefined);
+      yard.close();
+    });
+
+    test(`changes no number and no letter, ${door}`, async () => {
+      const yard = await connect(daemon.addresses()[door]);
+      const sent = (name, input) => yard.beforeToolDispatch({ run: "exact", tool: { name, input } });
+      assert.deepEqual((await sent("Integer", { keep: 2n ** 70n })).payload, { keep: 2n ** 70n, n: 12345678901234567890n });
+      assert.equal((await sent("Decimal", {})).problem.code, "bad_answer");
+      assert.deepEqual((await sent("Read", { letters: "\0\u2028\u0085😀" })).payload, { letters: "\0\u2028\u0085😀" });
+      for (const none of [NaN, -Infinity, "\ud800"]) assert.equal((await sent("Read", { none })).verdict, "block");
+      yard.close();
+    });
+
+    test(`cancels an event and its hooks, ${door}`, async () => {
+      const yard = await connect(daemon.addresses()[door]);
+      const run = `cancelled-${door}`;
+      const slow = (options) => yard.beforeToolDispatch({ run, tool: { name: "Slow", input: {} } }, options);
+      const stop = new AbortController();
+      const cancelled = slow({ signal: stop.signal });
+      setTimeout(() => stop.abort(new Error("enough")), 100);
+      await assert.rejects(cancelled, /enough/);
+      await assert.rejects(slow({ signal: stop.signal }), /enough/);
+      assert.equal((await slow({ timeoutMs: 100 })).problem.code, "timeout");
+      // Events of a run take turns: this one would wait for a minute.
+      assert.equal((await yard.beforeToolDispatch({ run, tool: bash("ls") })).verdict, "allow");
+      yard.close();
+    });
+
+    test(`outlives a daemon that is killed, ${door}`, async () => {
+      const own = new Directory();
+      const killed = new Daemon(own);
+      await killed.start();
+      const yard = await connect({ ...killed.addresses()[door], retryForMs: 60_000 });
+      const ask = (id) => yard.beforeToolDispatch({ run: "killed", id, tool: bash("ls") });
+      assert.equal((await ask()).verdict, "allow");
+      await killed.kill();
+      const asked = door === "url" ? undefined : ask("again");
+      await killed.start();
+      // The port is another one.
+      if (door !== "url") assert.equal((await asked).verdict, "allow");
+      await killed.kill();
+      const problem = (await yard.agentStopping({ run: "killed" }, { retryForMs: 0 })).problem;
+      assert.deepEqual([problem.code, problem.retry], ["down", "safe"]);
+      yard.close();
+      own.remove();
+    });
+
+    test(`has no answers once it is closed, ${door}`, async () => {
+      const yard = await connect(daemon.addresses()[door]);
+      const open = yard.beforeToolDispatch({ run: `closed-${door}`, tool: { name: "Slow", input: {} } });
+      setTimeout(() => yard.close(), 100);
+      assert.equal((await open).problem.code, "closed");
+      assert.equal((await yard.agentStopping({ run: "r" })).problem.code, "closed");
+    });
+
+    test(`keeps no process alive, ${door}`, async () => {
+      const program = `
+        import { connect } from ${JSON.stringify(new URL("../dist/index.js", import.meta.url).href)};
+        const yard = await connect(${JSON.stringify(daemon.addresses()[door])});
+        console.log((await yard.agentStopping({ run: "short" })).verdict);`;
+      const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program]);
+      assert.equal(stdout, "proceed\n");
+    });
+  }
+
+  test("is told what is wrong with a token", async () => {
+    const yard = await connect({ url: daemon.url, token: "secret-of-nobody" });
+    const { verdict, problem, reason } = await yard.agentStopping({ run: "r" });
+    assert.deepEqual([verdict, problem.code], ["block", "unauthorized"]);
+    assert(!reason.includes("secret-of-nobody"), reason);
+    assert.equal((await (await connect({ url: daemon.url, token: "a\nb" })).agentStopping({ run: "r" })).verdict, "block");
+  });
+
+  test("asks no daemon in a directory that others can write to", async () => {
+    chmodSync(directory.path, 0o777);
+    for (const door of ["lines", "socket"]) {
+      const yard = await connect(daemon.addresses()[door]);
+      assert.equal((await yard.agentStopping({ run: "r" })).problem.code, "untrusted_socket");
+    }
+    chmodSync(directory.path, 0o700);
+  });
+});
+
+describe("a client with a server of the test", () => {
+  const directory = new Directory();
+  after(() => directory.remove());
+
+  /** Answers each line with `answers(line, socket)`, and counts connections. */
+  const lines = async (name, answers) => {
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      socket.unref().on("error", () => {});
+      server.count = (server.count ?? 0) + 1;
+      createInterface({ input: socket }).on("error", () => {}).on("line", (line) => answers(JSON.parse(line), socket));
+    });
+    await new Promise((listening) => server.unref().listen(`${directory.path}/${name}`, listening));
+    return server;
+  };
+  const proceed = { decision_id: "d", event: "agent_stopping", verdict: "proceed", suppress_output: false, hooks: [], snapshot_version: 1 };
+  const answer = ({ id }, socket) => socket.write(`${JSON.stringify({ id, outcome: proceed })}\n`);
+
+  test("sends a valid trace context, and no other", async () => {
+    const seen = [];
+    const server = await lines("trace", (line, socket) => (seen.push(line.headers), answer(line, socket)));
+    const http = createHttpServer((request, response) => (seen.push(request.headers.traceparent), response.end(JSON.stringify(proceed))));
+    await new Promise((listening) => http.unref().listen(`${directory.path}/trace-http`, listening));
+    for (const address of [{ lines: `${directory.path}/trace` }, { socket: `${directory.path}/trace-http` }]) {
+      const yard = await connect({ ...address, traceparent: () => TRACE });
+      await yard.agentStopping({ run: "r" });
+      await yard.agentStopping({ run: "r" }, { traceparent: "00-bad\r\nhost: x" });
+      yard.close();
+    }
+    assert.deepEqual(seen, [{ traceparent: TRACE }, undefined, TRACE, undefined]);
+    server.close();
+    http.close();
+  });
+
+  test("uses one connection of lines, until the daemon drains it", async () => {
+    const waiting = [];
+    const server = await lines("drain", (line, socket) => {
+      if (line.event.run_id === "first") waiting.push([line, socket]);
+      else answer(line, socket);
+    });
+    const yard = await connect({ lines: `${directory.path}/drain` });
+    const first = yard.agentStopping({ run: "first" });
+    for (let run = 0; run < 5; run++) await yard.agentStopping({ run: "r" });
+    assert.equal(server.count, 1);
+    waiting[0][1].write('{"draining":true}\n');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal((await yard.agentStopping({ run: "r" })).problem, undefined);
+    assert.equal(server.count, 2);
+    answer(...waiting[0]);
+    assert.equal((await first).problem, undefined);
+    yard.close();
+    server.close();
+  });
+
+  test("keeps connections of HTTP", async () => {
+    let count = 0;
+    const http = createHttpServer((_, response) => response.end(JSON.stringify(proceed))).on("connection", () => count++);
+    await new Promise((listening) => http.unref().listen(`${directory.path}/kept`, listening));
+    const yard = await connect({ socket: `${directory.path}/kept` });
+    for (let run = 0; run < 5; run++) assert.equal((await yard.agentStopping({ run: "r" })).problem, undefined);
+    assert.equal(count, 1);
+    yard.close();
+    http.close();
+  });
+
+  test("gives up an answer without an end", async () => {
+    const server = await lines("endless", (_, socket) => {
+      const more = () => socket.writable && socket.write("x".repeat(1 << 20), more);
+      more();
+    });
+    const yard = await connect({ lines: `${directory.path}/endless` });
+    const { problem } = await yard.agentStopping({ run: "r" });
+    assert.match(problem.message, /longer than/);
+    yard.close();
+    server.close();
+  });
+});
+
+describe("options", () => {
+  test("that are none are refused", async () => {
+    const event = { run: "r" };
+    for (const options of [
+      { ifDown: "alow" }, { timeoutMs: 0 }, { timeoutMs: NaN }, { retryForMs: -1 }, { lines: "a", socket: "b" }, { token: "t" }, { url: "nowhere" },
+    ]) {
+      await assert.rejects(connect(options), TypeError, JSON.stringify(options));
+    }
+    await assert.rejects(fake().agentStopping(event, { ifDown: "maybe" }), TypeError);
+    assert.throws(() => fake({ before_tool_dispach: {} }), TypeError);
+  });
+
+  test("of an event come before those of the client", async () => {
+    const yard = await connect({ socket: "/nowhere/hookyard.sock", ifDown: "block", retryForMs: 0, onProblem: () => {} });
+    assert.equal((await yard.agentStopping({ run: "r" })).verdict, "block");
+    assert.equal((await yard.agentStopping({ run: "r" }, { ifDown: "allow" })).verdict, "proceed");
+    assert.equal((await yard.agentStopping({ run: "r" }, { ifDown: undefined })).verdict, "block");
+  });
+
+  test("an event that goes on without a verdict is never silent", async () => {
+    const warned = new Promise((resolve) => process.once("warning", resolve));
+    await (await connect({ socket: "/nowhere/hookyard.sock", ifDown: "allow" })).agentStopping({ run: "r" });
+    assert.match((await warned).message, /no daemon answers at \/nowhere/);
+  });
+});
+
+describe("a fake", () => {
+  test("answers as a test says, and keeps the events", async () => {
+    const yard = fake({
+      before_tool_dispatch: ({ tool_input }) => (tool_input.command === "rm" ? { verdict: "block", reason: "no" } : { patched: { tool_input: { command: "ls" } } }),
+    });
+    assert.equal((await yard.beforeToolDispatch({ run: "r", tool: bash("rm") })).reason, "no");
+    assert.deepEqual((await yard.beforeToolDispatch({ run: "r", tool: bash("dir") })).payload, { command: "ls" });
+    assert.equal((await yard.agentStopping({ run: "r" })).verdict, "proceed");
+    assert.deepEqual(yard.events.map(({ event }) => event), ["before_tool_dispatch", "before_tool_dispatch", "agent_stopping"]);
+  });
+
+  test("can be down, and say what is no verdict", async () => {
+    const away = () => {
+      throw new Problem("down", "away", "wait", "safe");
+    };
+    const yard = fake({ agent_stopping: away, notification: { verdict: "perhaps" } });
+    assert.equal((await yard.agentStopping({ run: "r" })).problem.code, "down");
+    assert.equal((await yard.notification({ run: "r" })).problem.code, "unknown_verdict");
+  });
+});

@@ -1,0 +1,129 @@
+//! The clients in `clients`: their suites against this daemon, the programs of `docs/clients.md`, and what is generated.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+#![allow(clippy::disallowed_methods, reason = "programs are started as their users start them")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use support::daemon::{Daemon, DaemonSetup};
+
+/// The oldest Node that the client runs with.
+const OLDEST_NODE: u32 = 20;
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether a program is there to be run.
+fn is_there(program: &str) -> bool {
+    let version =
+        Command::new(program).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+    let version = String::from_utf8_lossy(&version).into_owned();
+    let major = version.trim_start_matches('v').split('.').next().and_then(|number| number.parse().ok());
+    let is_there = match program {
+        "node" => major.is_some_and(|major: u32| major >= OLDEST_NODE),
+        _ => !version.is_empty(),
+    };
+    if !is_there {
+        println!("not run: {program} is missing or too old: {version:?}");
+    }
+    is_there
+}
+
+/// Runs a program in a folder of the repository, with this program as the daemon of the clients. Returns what it prints.
+fn run(folder: &str, words: &[&str], change: impl FnOnce(&mut Command)) -> String {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(repository().join(folder));
+    command.env("HOOKYARD_PROGRAM", env!("CARGO_BIN_EXE_hookyard")).env("PYTHONDONTWRITEBYTECODE", "1");
+    for variable in ["HOOKYARD_LISTEN_SOCKET", "HOOKYARD_LISTEN_LINES", "NODE_OPTIONS"] {
+        command.env_remove(variable);
+    }
+    change(&mut command);
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{words:?}:\n{}\n{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn the_client_for_typescript_conforms() {
+    if is_there("node") && is_there("python3") {
+        run("clients/typescript", &["node", "--test", "test/"], |_| ());
+    }
+}
+
+#[test]
+fn the_client_for_python_conforms() {
+    if is_there("python3") {
+        run("clients/python", &["python3", "-m", "unittest", "discover", "-s", "tests"], |_| ());
+    }
+}
+
+#[test]
+fn the_types_of_the_clients_are_those_of_the_schemas() {
+    if is_there("python3") {
+        run("clients", &["python3", "schema.py", "--check"], |_| ());
+    }
+}
+
+/// The fenced blocks of one language of the page, in order.
+fn blocks(language: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository().join("docs/clients.md")).unwrap();
+    let fence = format!("\n```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
+}
+
+/// A daemon with a guard, and the clients where a program finds them.
+fn daemon_with_a_guard() -> Daemon {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
+        command: grep -q 'git push --force' && echo no force pushes >&2 && exit 2; exit 0\n";
+    let setup = DaemonSetup::new().file("shop/.openharness/hooks/guard.yaml", guard);
+    let modules = setup.path().join("shop/node_modules");
+    fs::create_dir(&modules).unwrap();
+    symlink(repository().join("clients/typescript"), modules.join("hookyard-client")).unwrap();
+    setup.settings("workspaces: { shop: { root: $DIR/shop } }\nlisten: { lines: $DIR/lines.sock }").serve()
+}
+
+/// Runs the programs of the page in one language, and compares what they print.
+fn programs_print(language: &str, program: &str, file: &str, expected: &[&str]) {
+    let programs = blocks(language);
+    assert_eq!(programs.len(), expected.len(), "{language}");
+    if !is_there(program) {
+        return;
+    }
+    let daemon = daemon_with_a_guard();
+    let shop = daemon.path().join("shop");
+    for (code, expected) in programs.iter().zip(expected) {
+        fs::write(shop.join(file), code).unwrap();
+        let printed = run("", &[program, file], |command| in_shop(command, &daemon, &shop));
+        assert_eq!(printed.trim_end(), *expected, "{code}");
+    }
+    daemon.finish();
+}
+
+fn in_shop(command: &mut Command, daemon: &Daemon, shop: &Path) {
+    command
+        .current_dir(shop)
+        .env("PYTHONPATH", repository().join("clients/python"))
+        .env("HOOKYARD_LISTEN_SOCKET", daemon.socket())
+        .env("HOOKYARD_LISTEN_LINES", daemon.path().join("lines.sock"));
+}
+
+#[test]
+fn the_programs_of_the_page_in_node_work() {
+    let expected = ["tell the model: no force pushes", "block down safe", "not in a test 1"];
+    programs_print("js", "node", "host.mjs", &expected);
+}
+
+#[test]
+fn the_programs_of_the_page_in_python_work() {
+    let expected = ["tell the model: no force pushes", "block no force pushes", "ls -l 1"];
+    programs_print("python", "python3", "host.py", &expected);
+}

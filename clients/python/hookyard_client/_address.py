@@ -26,7 +26,8 @@ class Address:
         if token is not None and url is None:
             raise TypeError("a `token` goes with a `url`")
         self._token = token
-        self.host, self.port, self.is_secure, self.path = "hookyard", 0, False, "/v1/events"
+        self.host, self.port, self.is_secure = "", 0, False
+        self.authority, self.path = "hookyard", "/v1/events"
         self.socket: Optional[str] = None
         if lines is None and socket is None and url is None:
             lines = os.environ.get("HOOKYARD_LISTEN_LINES") or None
@@ -45,6 +46,8 @@ class Address:
             raise ValueError(f"{url!r} is not the URL of a daemon, such as http://127.0.0.1:8787")
         self.host, self.is_secure = parts.hostname, parts.scheme == "https"
         self.port = parts.port or (443 if self.is_secure else 80)
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        self.authority = f"{name}:{self.port}"
         self.path = f"{parts.path.rstrip('/')}/v1/events"
 
     def token(self) -> Optional[str]:
@@ -58,7 +61,7 @@ class Address:
         return token
 
     def __str__(self) -> str:
-        return self.socket or f"{self.host}:{self.port}"
+        return self.socket or self.authority
 
     def check(self) -> None:
         """Raises a `Problem` if another user could have put the socket there: its daemon would decide in the place of ours."""

@@ -271,7 +271,7 @@ class HttpDoor:
 
     async def _post(self, event: bytes, trace: Optional[str]) -> Any:
         address, http = self._address, HttpReader()
-        request = request_of(address.path, address.host, event, trace, address.token())
+        request = request_of(address.path, address.authority, event, trace, address.token())
         reader, writer = self._take() or await self._open()
         self._in_use.add(writer)
         is_good = False

@@ -247,7 +247,7 @@ class _HttpConnection(_Connection):
 
     def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
         address, reader = self._address, HttpReader()
-        self.send(request_of(address.path, address.host, event, trace, address.token()), attempts)
+        self.send(request_of(address.path, address.authority, event, trace, address.token()), attempts)
         while not reader.is_whole:
             chunk = self.receive(attempts)
             if not chunk:

@@ -76,9 +76,9 @@ def read_line(line: bytes) -> tuple[Any, Any, Optional[Problem]]:
     return number, answer.get("outcome"), inexact or (None if error is None else daemon_error(error))
 
 
-def request_of(path: str, host: str, event: bytes, trace: Optional[str], token: Optional[str]) -> bytes:
+def request_of(path: str, authority: str, event: bytes, trace: Optional[str], token: Optional[str]) -> bytes:
     """The request of an event."""
-    head = f"POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {len(event)}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\ncontent-length: {len(event)}\r\n"
     if trace is not None:
         head += f"traceparent: {trace}\r\n"
     if token is not None:

@@ -1,12 +1,13 @@
 """What a client does beyond the cases that all clients share."""
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
-import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -146,7 +147,7 @@ class BadInput(WithDaemon):
 
     def test_options_that_are_none_are_refused(self):
         for options in ({"if_down": "alow"}, {"timeout": 0}, {"timeout": float("nan")}, {"retry_for": -1},
-                        {"lines": "a", "socket": "b"}, {"token": "t"}, {"url": "nowhere"}, {"if_dwon": "allow"}):
+                        {"lines": "a", "socket": "b"}, {"token": "t"}, {"url": "nowhere"}, {"url": "ftp://host"}, {"if_dwon": "allow"}):
             with self.assertRaises((TypeError, ValueError), msg=options):
                 connect(**options)
         with self.assertRaises(ValueError):
@@ -246,6 +247,83 @@ class Ends(WithDaemon):
 
         asyncio.run(killed())
         daemon.remove()
+
+
+class Servers(unittest.TestCase):
+    """With a server of the test."""
+
+    TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+    PROCEED = {"decision_id": "d", "event": "agent_stopping", "verdict": "proceed", "suppress_output": False, "hooks": [],
+               "snapshot_version": 1}
+
+    def test_a_valid_trace_context_is_sent_and_no_other(self):
+        seen = []
+
+        async def lines(reader, writer):
+            async for line in reader:
+                read = json.loads(line)
+                seen.append(read.get("headers"))
+                writer.write(json.dumps({"id": read["id"], "outcome": self.PROCEED}).encode() + b"\n")
+            writer.close()
+
+        async def http(reader, writer):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            seen.append(self.TRACE if f"\r\ntraceparent: {self.TRACE}\r\n" in head else head.count("traceparent"))
+            body = json.dumps(self.PROCEED)
+            writer.write(f"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode())
+            writer.close()
+
+        async def test(directory):
+            for name, serve in (("lines", lines), ("socket", http)):
+                path = f"{directory}/{name}.sock"
+                server = await asyncio.start_unix_server(serve, path)
+                with connect(**{name: path}, traceparent=lambda: self.TRACE) as yard:
+                    await asyncio.to_thread(yard.agent_stopping, run="r")
+                    await asyncio.to_thread(yard.agent_stopping, run="r", traceparent="00-bad\r\nhost: x")
+                async with connect_async(**{name: path}, traceparent=self.TRACE) as yard:
+                    self.assertIsNone((await yard.agent_stopping(run="r")).problem)
+                server.close()
+
+        with tempfile.TemporaryDirectory() as directory:
+            asyncio.run(test(directory))
+        headers = {"traceparent": self.TRACE}
+        self.assertEqual(seen, [headers, None, headers, self.TRACE, 0, self.TRACE])
+
+    def test_one_connection_of_lines_is_used_until_the_daemon_drains_it(self):
+        waiting, connections = {}, []
+
+        async def lines(reader, writer):
+            connections.append(writer)
+            async for line in reader:
+                read = json.loads(line)
+                answer = json.dumps({"id": read["id"], "outcome": self.PROCEED}).encode() + b"\n"
+                if read["event"]["run_id"] == "r":
+                    writer.write(answer)
+                else:
+                    waiting[read["event"]["run_id"]] = (writer, answer)
+
+        async def test(path):
+            server = await asyncio.start_unix_server(lines, path)
+            async with connect_async(lines=path) as yard:
+                first = asyncio.ensure_future(yard.agent_stopping(run="first"))
+                late = asyncio.ensure_future(yard.agent_stopping(run="late", timeout=0.1))
+                for _ in range(5):
+                    await yard.agent_stopping(run="r")
+                self.assertEqual(len(connections), 1)
+                connections[0].write(b'{"draining":true}\n')
+                while len(connections) == 1:
+                    self.assertIsNone((await yard.agent_stopping(run="r")).problem)
+                # There is no line of the host any more that could cancel it.
+                self.assertEqual((await late).problem.code, "timeout")
+                writer, answer = waiting["first"]
+                writer.write(answer)
+                self.assertIsNone((await first).problem)
+            for writer in connections:
+                writer.close()
+            server.close()
+
+        with tempfile.TemporaryDirectory() as directory:
+            asyncio.run(asyncio.wait_for(test(f"{directory}/lines.sock"), 60))
 
 
 class Fakes(unittest.TestCase):

@@ -77,7 +77,7 @@ export class HttpDoor {
             headers["authorization"] = `Bearer ${this.token().trim()}`;
         const options = { method: "POST", agent: this.#agent, headers };
         if (this.address instanceof URL) {
-            return this.#scheme().request(new URL("v1/events", this.address), options);
+            return this.#scheme().request(`${this.address.href.replace(/\/$/, "")}/v1/events`, options);
         }
         checkSocket(this.address);
         return http.request({ ...options, socketPath: this.address, path: "/v1/events" });

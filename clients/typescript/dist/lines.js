@@ -108,7 +108,8 @@ class Connection {
         if (!waiting)
             return;
         this.#flights.set(id, undefined);
-        this.#write(`{"cancel":${id}}\n`);
+        if (this.#takesMore)
+            this.#write(`{"cancel":${id}}\n`);
         waiting.reject(reason);
     }
     #read(chunk) {

@@ -37,8 +37,16 @@ function doorOf({ lines, socket, url, token }: Address): Door {
     throw new TypeError("give one of `lines`, `socket` and `url`");
   }
   if (token !== undefined && url === undefined) throw new TypeError("a `token` goes with a `url`");
-  if (url !== undefined) return new HttpDoor(new URL(url), typeof token === "string" ? () => token : token);
+  if (url !== undefined) return new HttpDoor(httpUrl(url), typeof token === "string" ? () => token : token);
   if (socket !== undefined) return new HttpDoor(socket);
   const path = lines ?? process.env.HOOKYARD_LISTEN_LINES;
   return path ? new LinesDoor(path) : new HttpDoor(defaultSocket());
+}
+
+function httpUrl(url: string | URL): URL {
+  const read = new URL(url);
+  if (read.protocol !== "http:" && read.protocol !== "https:") {
+    throw new TypeError(`${read} is not the URL of a daemon, such as http://127.0.0.1:8787`);
+  }
+  return read;
 }

@@ -121,7 +121,7 @@ class Connection {
     const waiting = this.#flights.get(id);
     if (!waiting) return;
     this.#flights.set(id, undefined);
-    this.#write(`{"cancel":${id}}\n`);
+    if (this.#takesMore) this.#write(`{"cancel":${id}}\n`);
     waiting.reject(reason);
   }
 

@@ -159,17 +159,21 @@ describe("a client with a server of the test", () => {
   test("uses one connection of lines, until the daemon drains it", async () => {
     const waiting = [];
     const server = await lines("drain", (line, socket) => {
-      if (line.event.run_id === "first") waiting.push([line, socket]);
+      if (line.event.run_id !== "r") waiting.push([line, socket]);
       else answer(line, socket);
     });
     const yard = await connect({ lines: `${directory.path}/drain` });
     const first = yard.agentStopping({ run: "first" });
+    const late = yard.agentStopping({ run: "late" }, { timeoutMs: 100 });
     for (let run = 0; run < 5; run++) await yard.agentStopping({ run: "r" });
     assert.equal(server.count, 1);
     waiting[0][1].write('{"draining":true}\n');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.equal((await yard.agentStopping({ run: "r" })).problem, undefined);
-    assert.equal(server.count, 2);
+    await until(async () => {
+      assert.equal((await yard.agentStopping({ run: "r" })).problem, undefined);
+      return server.count === 2;
+    });
+    // There is no line of the host any more that could cancel it.
+    assert.equal((await late).problem.code, "timeout");
     answer(...waiting[0]);
     assert.equal((await first).problem, undefined);
     yard.close();
@@ -204,7 +208,7 @@ describe("options", () => {
   test("that are none are refused", async () => {
     const event = { run: "r" };
     for (const options of [
-      { ifDown: "alow" }, { timeoutMs: 0 }, { timeoutMs: NaN }, { retryForMs: -1 }, { lines: "a", socket: "b" }, { token: "t" }, { url: "nowhere" },
+      { ifDown: "alow" }, { timeoutMs: 0 }, { timeoutMs: NaN }, { retryForMs: -1 }, { lines: "a", socket: "b" }, { token: "t" }, { url: "nowhere" }, { url: "ftp://host" },
     ]) {
       await assert.rejects(connect(options), TypeError, JSON.stringify(options));
     }

@@ -78,6 +78,8 @@ class LinesDoor:
         self._address = address
         self._connection: Optional[_LinesConnection] = None
         self._connecting: Optional[asyncio.Task[_LinesConnection]] = None
+        # The one in use, and those that the daemon drains.
+        self._open_connections: set[_LinesConnection] = set()
         self._is_closed = False
 
     async def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
@@ -90,8 +92,8 @@ class LinesDoor:
 
     def close(self) -> None:
         self._is_closed = True
-        if self._connection is not None:
-            self._connection.fail(closed())
+        for connection in list(self._open_connections):
+            connection.fail(closed())
 
     async def _connect(self, attempts: Attempts) -> _LinesConnection:
         loop = asyncio.get_running_loop()
@@ -106,7 +108,7 @@ class LinesDoor:
     async def _open(self, loop: asyncio.AbstractEventLoop) -> _LinesConnection:
         self._address.check()
         try:
-            _, connection = await loop.create_unix_connection(lambda: _LinesConnection(loop), self._address.socket)
+            _, connection = await loop.create_unix_connection(lambda: _LinesConnection(loop, self._open_connections), self._address.socket)
         except OSError as error:
             raise down(str(self._address), error.strerror or error) from None
         self._connection = connection
@@ -118,8 +120,8 @@ class LinesDoor:
 class _LinesConnection(asyncio.Protocol):
     """One connection, with the events in flight on it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, open_connections: set[_LinesConnection]) -> None:
+        self._loop, self._open_connections = loop, open_connections
         self._lines = LineSplitter()
         # By id. An event that was cancelled has an id until it is answered, and nobody waits for it.
         self._flights: dict[int, Optional[_Flight]] = {}
@@ -174,6 +176,7 @@ class _LinesConnection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        self._open_connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         self._last_use = time.monotonic()
@@ -187,6 +190,7 @@ class _LinesConnection(asyncio.Protocol):
         self.fail(cut(self._farewell))
 
     def connection_lost(self, exc: Optional[Exception]) -> None:
+        self._open_connections.discard(self)
         if exc is None or self._farewell is not None:
             self.fail(cut(self._farewell))
         else:

@@ -12,6 +12,8 @@ const LINE_FEED = 10;
 export class LinesDoor {
     path;
     #connection;
+    /** This one, and those that the daemon drains. */
+    #open = new Set();
     #isClosed = false;
     constructor(path) {
         this.path = path;
@@ -23,7 +25,8 @@ export class LinesDoor {
             if (!this.#connection?.takesMore()) {
                 this.#connection?.end();
                 checkSocket(this.path);
-                this.#connection = new Connection(this.path);
+                this.#connection = new Connection(this.path, (ended) => this.#open.delete(ended));
+                this.#open.add(this.#connection);
             }
             return this.#connection.send(event, traceparent);
         }
@@ -33,7 +36,8 @@ export class LinesDoor {
     }
     close() {
         this.#isClosed = true;
-        this.#connection?.fail(closed());
+        for (const connection of this.#open)
+            connection.fail(closed());
     }
 }
 /** One connection, with the events in flight on it. */
@@ -41,6 +45,8 @@ class Connection {
     #socket;
     /** By id. An event that was cancelled has an id until it is answered, and nobody waits for it. */
     #flights = new Map();
+    /** How many events somebody waits for. While there are any, the process goes on. */
+    #awaited = 0;
     #lastId = 0;
     #lastUse = Date.now();
     #isConnected = false;
@@ -52,9 +58,10 @@ class Connection {
     /** The beginning of a line. */
     #partial = [];
     #partialBytes = 0;
-    constructor(path) {
+    constructor(path, ended) {
         this.#socket = connect({ path, allowHalfOpen: true });
         this.#socket.unref();
+        this.#socket.on("close", () => ended(this));
         this.#socket.on("connect", () => (this.#isConnected = true));
         this.#socket.on("data", (chunk) => this.#read(chunk));
         this.#socket.on("end", () => this.fail(lost(this.#farewell ?? "the daemon closed it")));
@@ -88,7 +95,7 @@ class Connection {
         // The id first: the daemon can tell it even if the line is too long.
         const headers = traceparent === undefined ? "" : `,"headers":${JSON.stringify({ traceparent })}`;
         this.#write(`{"id":${id}${headers},"event":${event}}\n`);
-        if (this.#flights.size === 0)
+        if (this.#awaited++ === 0)
             this.#socket.ref();
         const answer = new Promise((resolve, reject) => this.#flights.set(id, { resolve, reject }));
         return { answer, cancel: (reason) => this.#cancel(id, reason) };
@@ -110,6 +117,7 @@ class Connection {
         this.#flights.set(id, undefined);
         if (this.#takesMore)
             this.#write(`{"cancel":${id}}\n`);
+        this.#settle();
         waiting.reject(reason);
     }
     #read(chunk) {
@@ -156,13 +164,18 @@ class Connection {
         const waiting = this.#flights.get(id);
         if (!this.#flights.delete(id))
             return this.fail(badAnswer("its id is that of no event in flight"));
-        if (this.#flights.size === 0)
-            this.#socket.unref();
+        if (!waiting)
+            return;
+        this.#settle();
         if (inexact)
-            waiting?.reject(inexact);
+            waiting.reject(inexact);
         else if (error !== undefined)
-            waiting?.reject(daemonError(error));
+            waiting.reject(daemonError(error));
         else
-            waiting?.resolve(outcome);
+            waiting.resolve(outcome);
+    }
+    #settle() {
+        if (--this.#awaited === 0)
+            this.#socket.unref();
     }
 }

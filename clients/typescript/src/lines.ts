@@ -16,6 +16,8 @@ const LINE_FEED = 10;
 /** Sends events as lines. */
 export class LinesDoor implements Door {
   #connection: Connection | undefined;
+  /** This one, and those that the daemon drains. */
+  readonly #open = new Set<Connection>();
   #isClosed = false;
 
   constructor(private readonly path: string) {}
@@ -26,7 +28,8 @@ export class LinesDoor implements Door {
       if (!this.#connection?.takesMore()) {
         this.#connection?.end();
         checkSocket(this.path);
-        this.#connection = new Connection(this.path);
+        this.#connection = new Connection(this.path, (ended) => this.#open.delete(ended));
+        this.#open.add(this.#connection);
       }
       return this.#connection.send(event, traceparent);
     } catch (problem) {
@@ -36,7 +39,7 @@ export class LinesDoor implements Door {
 
   close(): void {
     this.#isClosed = true;
-    this.#connection?.fail(closed());
+    for (const connection of this.#open) connection.fail(closed());
   }
 }
 
@@ -51,6 +54,8 @@ class Connection {
   readonly #socket: Socket;
   /** By id. An event that was cancelled has an id until it is answered, and nobody waits for it. */
   readonly #flights = new Map<number, Waiting | undefined>();
+  /** How many events somebody waits for. While there are any, the process goes on. */
+  #awaited = 0;
   #lastId = 0;
   #lastUse = Date.now();
   #isConnected = false;
@@ -63,9 +68,10 @@ class Connection {
   #partial: Buffer[] = [];
   #partialBytes = 0;
 
-  constructor(path: string) {
+  constructor(path: string, ended: (connection: Connection) => void) {
     this.#socket = connect({ path, allowHalfOpen: true });
     this.#socket.unref();
+    this.#socket.on("close", () => ended(this));
     this.#socket.on("connect", () => (this.#isConnected = true));
     this.#socket.on("data", (chunk: Buffer) => this.#read(chunk));
     this.#socket.on("end", () => this.fail(lost(this.#farewell ?? "the daemon closed it")));
@@ -101,7 +107,7 @@ class Connection {
     // The id first: the daemon can tell it even if the line is too long.
     const headers = traceparent === undefined ? "" : `,"headers":${JSON.stringify({ traceparent })}`;
     this.#write(`{"id":${id}${headers},"event":${event}}\n`);
-    if (this.#flights.size === 0) this.#socket.ref();
+    if (this.#awaited++ === 0) this.#socket.ref();
     const answer = new Promise<unknown>((resolve, reject) => this.#flights.set(id, { resolve, reject }));
     return { answer, cancel: (reason) => this.#cancel(id, reason) };
   }
@@ -122,6 +128,7 @@ class Connection {
     if (!waiting) return;
     this.#flights.set(id, undefined);
     if (this.#takesMore) this.#write(`{"cancel":${id}}\n`);
+    this.#settle();
     waiting.reject(reason);
   }
 
@@ -163,9 +170,14 @@ class Connection {
     }
     const waiting = this.#flights.get(id as number);
     if (!this.#flights.delete(id as number)) return this.fail(badAnswer("its id is that of no event in flight"));
-    if (this.#flights.size === 0) this.#socket.unref();
-    if (inexact) waiting?.reject(inexact);
-    else if (error !== undefined) waiting?.reject(daemonError(error));
-    else waiting?.resolve(outcome);
+    if (!waiting) return;
+    this.#settle();
+    if (inexact) waiting.reject(inexact);
+    else if (error !== undefined) waiting.reject(daemonError(error));
+    else waiting.resolve(outcome);
+  }
+
+  #settle(): void {
+    if (--this.#awaited === 0) this.#socket.unref();
   }
 }

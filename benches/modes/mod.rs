@@ -20,7 +20,8 @@ use super::{
     median,
 };
 
-/// An interpreter, its example hook, and the least program that answers JSON lines in it.
+/// An interpreter, its example hook, and the least program that answers JSON lines in it: it parses each line and writes one
+/// for it, as a worker has to, and nothing else.
 struct Language {
     name: &'static str,
     program: &'static str,
@@ -62,8 +63,8 @@ const STEADY: Duration = Duration::from_millis(200);
 pub(crate) async fn print() {
     worker(&PYTHON).await;
     worker(&NODE).await;
-    busy_worker(&NODE, "≥ 10,000/s").await;
-    busy_worker(&PYTHON, "–").await;
+    busy_worker(&NODE, "≥ 0.65").await;
+    busy_worker(&PYTHON, "≥ 0.45").await;
     prespawn(&NODE).await;
 }
 
@@ -175,7 +176,7 @@ async fn worker(language: &Language) {
     let (ours, floor, ratio) = (median(ours), median(floor), median(ratios));
     let name = language.name;
     println!(
-        "| worker hook ({name}), 1 KB envelope | p50 {ours:.0} µs | bare JSON lines: {floor:.0} µs | {ratio:.2} | ≤ 3 |"
+        "| worker hook ({name}), 1 KB envelope | p50 {ours:.0} µs | bare JSON lines: {floor:.0} µs | {ratio:.2} | ≤ 2.0 |"
     );
 }
 

@@ -41,7 +41,7 @@ impl From<Result<RawReply, Failure>> for HandlerOutput {
 /// Runs the handlers of one kind.
 pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
     /// Runs a hook once. Returns at the latest when the invocation's timeout plus the time to stop the handler is
-    /// over.
+    /// over. What waits at a worker behind other events has its timeout from its turn.
     ///
     /// Cancelling the token or dropping the future stops the run early; neither may leave anything running.
     fn run<'a>(
@@ -57,6 +57,11 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
     /// the pool. It is closed once it is out of date; then this is asked again. `None` if only the pool limits the hook.
     fn capacity(&self, _invocation: &Invocation) -> Option<watch::Receiver<usize>> {
         None
+    }
+
+    /// Whether invocations of a hook wait before the pool, so that those in the pool have what they run in.
+    fn has_own_queue(&self, _invocation: &Invocation) -> bool {
+        false
     }
 
     /// The hooks whose workers do not serve.

@@ -5,7 +5,7 @@ use std::fmt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::places::{JobClass, Place};
+use super::places::{JobClass, Place, Placeless};
 use crate::{
     handler::Invocation,
     model::{Conclusion, Ended},
@@ -30,6 +30,21 @@ pub(crate) struct Job {
     pub(crate) reply: ReplyPort,
     /// Its place, once its pool has given it one.
     pub(crate) place: Option<Place>,
+    /// Held while its pool has it and has no place for it.
+    pub(crate) placeless: Option<Placeless>,
+}
+
+impl Job {
+    /// A job that no pool has yet.
+    pub(crate) fn new(
+        class: JobClass,
+        submitted: Instant,
+        invocation: Invocation,
+        cancel: CancellationToken,
+        reply: ReplyPort,
+    ) -> Self {
+        Self { class, submitted, invocation, cancel, reply, place: None, placeless: None }
+    }
 }
 
 /// Where a conclusion goes. Dropped unused, it delivers a failure, so that no run waits for ever.

@@ -31,11 +31,13 @@ type FactoryJob = factory::Job<JobKey, Job>;
 pub(super) struct PlaceRouter {
     free: QueuerRouting<JobKey, Job>,
     load: Arc<PoolLoad>,
+    /// The place for the job whose worker was chosen last: jobs outside of the factory take places, too.
+    reserved: Option<Place>,
 }
 
 impl PlaceRouter {
     pub(super) fn new(load: Arc<PoolLoad>) -> Self {
-        Self { free: QueuerRouting::default(), load }
+        Self { free: QueuerRouting::default(), load, reserved: None }
     }
 }
 
@@ -48,10 +50,12 @@ impl Router<JobKey, Job> for PlaceRouter {
         worker_pool: &mut HashMap<WorkerId, WorkerProperties<JobKey, Job>>,
     ) -> Result<RouteResult<JobKey, Job>, ActorProcessingErr> {
         let chosen = self.choose_target_worker(&job, pool_size, worker_hint, worker_pool);
+        let place = self.reserved.take();
         let Some(worker) = chosen.and_then(|id| worker_pool.get_mut(&id)) else {
             return Ok(RouteResult::Backlog(job));
         };
-        job.msg.place = Some(Place::take(&self.load, job.key.class));
+        job.msg.place = place;
+        job.msg.placeless = None;
         worker.enqueue_job(job)?;
         Ok(RouteResult::Handled)
     }
@@ -63,11 +67,12 @@ impl Router<JobKey, Job> for PlaceRouter {
         worker_hint: Option<WorkerId>,
         worker_pool: &HashMap<WorkerId, WorkerProperties<JobKey, Job>>,
     ) -> Option<WorkerId> {
-        // A place that is free now stays so until this factory gives it away.
-        if !self.load.has_room(job.key.class) {
-            return None;
-        }
-        self.free.choose_target_worker(job, pool_size, worker_hint, worker_pool)
+        let class = job.key.class;
+        let reserved = self.reserved.take().filter(|place| place.is_for(class));
+        let place = reserved.or_else(|| Place::try_take(&self.load, class))?;
+        let worker = self.free.choose_target_worker(job, pool_size, worker_hint, worker_pool)?;
+        self.reserved = Some(place);
+        Some(worker)
     }
 
     fn is_factory_queueing(&self) -> bool {

@@ -53,7 +53,7 @@ impl HandlerPools {
         let Some(limit) = self.hook_limits.of_invocation(&job.invocation, capacity) else {
             return pool.submit(job, deadline);
         };
-        let Job { class, submitted, mut invocation, cancel, reply, place } = job;
+        let Job { class, submitted, mut invocation, cancel, reply, place, placeless } = job;
         let limits = QueueLimits { queue, deadline };
         let waiting = Waiting { class, submitted, cancel: cancel.clone(), limits };
         let pools = self.clone();
@@ -61,7 +61,7 @@ impl HandlerPools {
             if let Some(pool) = pools.of(kind) {
                 // With the invocation, so that a worker holds it until it has answered, even to nobody.
                 invocation.permit = Some(Arc::new(permit));
-                pool.submit(Job { class, submitted, invocation, cancel, reply, place }, left);
+                pool.submit(Job { class, submitted, invocation, cancel, reply, place, placeless }, left);
             }
         });
     }

@@ -6,6 +6,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use parking_lot::Mutex;
+
 use crate::telemetry::Meters;
 
 /// Which jobs go first, in this order: those for events of known senders, and of these interceptors. What is delivered
@@ -124,13 +126,14 @@ impl HeldPlaces {
     }
 }
 
-/// How many hooks of a pool run and wait, and where what is shed is counted. Only the pool's factory gives places.
+/// How many hooks of a pool run and wait, and where what is shed is counted.
 #[derive(Debug)]
 pub(super) struct PoolLoad {
     shares: PlaceShares,
-    interceptors: AtomicUsize,
-    lifecycle: AtomicUsize,
+    held: Mutex<HeldPlaces>,
     pub(super) waiting: AtomicUsize,
+    /// How many jobs its factory has that have no place yet.
+    placeless: AtomicUsize,
     pub(super) meters: Arc<Meters>,
 }
 
@@ -138,19 +141,16 @@ impl PoolLoad {
     pub(super) fn new(shares: PlaceShares, meters: &Arc<Meters>) -> Self {
         Self {
             shares,
-            interceptors: AtomicUsize::new(0),
-            lifecycle: AtomicUsize::new(0),
+            held: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            placeless: AtomicUsize::new(0),
             meters: Arc::clone(meters),
         }
     }
 
     /// How many run.
     pub(super) fn held(&self) -> HeldPlaces {
-        HeldPlaces {
-            interceptors: self.interceptors.load(Ordering::Relaxed),
-            lifecycle: self.lifecycle.load(Ordering::Relaxed),
-        }
+        *self.held.lock()
     }
 
     /// Whether another job of a class may run.
@@ -158,12 +158,30 @@ impl PoolLoad {
         self.shares.has_room(self.held(), class)
     }
 
-    fn of(&self, class: JobClass) -> &AtomicUsize {
-        if class.is_interceptor() { &self.interceptors } else { &self.lifecycle }
+    /// Whether some job waits for a place, or will as soon as the factory has read it.
+    pub(super) fn has_placeless(&self) -> bool {
+        self.placeless.load(Ordering::SeqCst) > 0
     }
 }
 
-/// RAII guard: the place of one job, taken when the job goes to a worker.
+/// RAII guard: a job that the factory has and that has no place yet.
+#[derive(Debug)]
+pub(crate) struct Placeless(Arc<PoolLoad>);
+
+impl Placeless {
+    pub(super) fn enter(load: &Arc<PoolLoad>) -> Self {
+        load.placeless.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(load))
+    }
+}
+
+impl Drop for Placeless {
+    fn drop(&mut self) {
+        self.0.placeless.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// RAII guard: the place of one job, taken when the job starts.
 #[derive(Debug)]
 pub(crate) struct Place {
     load: Arc<PoolLoad>,
@@ -171,9 +189,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn take(load: &Arc<PoolLoad>, class: JobClass) -> Self {
-        load.of(class).fetch_add(1, Ordering::Relaxed);
-        Self { load: Arc::clone(load), class }
+    /// A place for a job of a class, if there is room for one.
+    pub(super) fn try_take(load: &Arc<PoolLoad>, class: JobClass) -> Option<Self> {
+        let mut held = load.held.lock();
+        load.shares.has_room(*held, class).then(|| {
+            held.add(class);
+            Self { load: Arc::clone(load), class }
+        })
+    }
+
+    /// Whether it is a place for this class.
+    pub(super) fn is_for(&self, class: JobClass) -> bool {
+        self.class == class
     }
 
     /// Makes it a place of a hook that nobody waits for, which leaves those of interceptors. Returns false if too many have
@@ -182,13 +209,14 @@ impl Place {
         if !self.class.is_interceptor() {
             return true;
         }
-        let HeldPlaces { interceptors, lifecycle } = self.load.held();
-        let others = HeldPlaces { interceptors: interceptors.saturating_sub(1), lifecycle };
+        let mut held = self.load.held.lock();
+        let mut others = *held;
+        others.remove(self.class);
         if !self.load.shares.has_room(others, JobClass::Lifecycle) {
             return false;
         }
-        self.load.of(JobClass::Lifecycle).fetch_add(1, Ordering::Relaxed);
-        self.load.of(self.class).fetch_sub(1, Ordering::Relaxed);
+        others.add(JobClass::Lifecycle);
+        *held = others;
         self.class = JobClass::Lifecycle;
         true
     }
@@ -196,7 +224,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.load.of(self.class).fetch_sub(1, Ordering::Relaxed);
+        self.load.held.lock().remove(self.class);
     }
 }
 

@@ -19,7 +19,7 @@ use ractor::{
     },
 };
 use tokio::{
-    sync::{RwLock, watch},
+    sync::{OwnedRwLockReadGuard, RwLock, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     job::{Job, JobKey},
     job_queue::{JobQueue, PlaceRouter, ShedJobs},
-    places::{Place, PlaceShares, PoolLoad},
+    places::{Place, PlaceShares, Placeless, PoolLoad},
 };
 use crate::{
     handler::{BackgroundSwitch, DegradedWorkers, HandlerOutput, Invocation, Runner},
@@ -115,12 +115,7 @@ impl Pool {
     ///
     /// Returns an error if an actor cannot be started.
     pub(crate) async fn start(&self, supervisor: ActorCell) -> Result<ActorId, SpawnErr> {
-        let worker = HookWorker {
-            kind: self.kind,
-            runner: Arc::clone(&self.runner),
-            running: Arc::clone(&self.running),
-            meters: Arc::clone(&self.meters),
-        };
+        let worker = self.worker();
         let arguments = FactoryArguments::builder()
             .worker_builder(Box::new(factory::worker_builder(move |_| (worker.clone(), ()))))
             .num_initial_workers(PlaceShares::of_pool(self.bounds.concurrency).total())
@@ -183,8 +178,30 @@ impl Pool {
         drop(self.running.write().await);
     }
 
+    /// Runs a job that has its place without the factory, which spares three messages.
+    fn run_beside(&self, job: Job, running: OwnedRwLockReadGuard<()>, factory: Arc<Factory>, key: JobKey) {
+        let worker = self.worker();
+        let load = Arc::clone(&self.load);
+        tokio::spawn(async move {
+            worker.run(job, running).await;
+            // Its place may be what a job in the factory waits for.
+            if load.has_placeless() {
+                drop(factory.cast(FactoryMessage::Finished(NO_WORKER, key)));
+            }
+        });
+    }
+
+    fn worker(&self) -> HookWorker {
+        HookWorker {
+            kind: self.kind,
+            runner: Arc::clone(&self.runner),
+            running: Arc::clone(&self.running),
+            meters: Arc::clone(&self.meters),
+        }
+    }
+
     /// Submits a job that may wait for `queue_deadline`. It always concludes: it runs, is shed, or is reported lost.
-    pub(super) fn submit(&self, job: Job, queue_deadline: Duration) {
+    pub(super) fn submit(&self, mut job: Job, queue_deadline: Duration) {
         let Some(factory) = self.factory.load_full() else {
             self.load.meters.shed(ShedStage::Pool, ShedReason::Shutdown);
             return job
@@ -192,12 +209,24 @@ impl Pool {
                 .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
         };
         let key = JobKey { number: self.number.fetch_add(1, Ordering::Relaxed), class: job.class };
+        if self.runner.has_own_queue(&job.invocation)
+            && !self.load.has_placeless()
+            && let Some(place) = Place::try_take(&self.load, key.class)
+            && let Ok(running) = Arc::clone(&self.running).try_read_owned()
+        {
+            job.place = Some(place);
+            return self.run_beside(job, running, factory, key);
+        }
+        job.placeless = Some(Placeless::enter(&self.load));
         let options = JobOptions::new(Some(queue_deadline));
         let job = factory::Job::with_options(key, job, options);
         // A failed send drops the job, and its port then reports the loss.
         drop(factory.cast(FactoryMessage::Dispatch(job)));
     }
 }
+
+/// The number of no worker of a factory.
+const NO_WORKER: WorkerId = WorkerId::MAX;
 
 /// Logs the standard error of a program at level debug.
 fn log_errors(registered: &RegisteredHook, raw: &Result<RawReply, Failure>) {
@@ -222,6 +251,30 @@ struct HookWorker {
 }
 
 impl HookWorker {
+    /// Runs the job's hook and sends the conclusion.
+    async fn run(&self, job: Job, running: OwnedRwLockReadGuard<()>) {
+        let Job { class, submitted, invocation, cancel, reply, mut place, placeless: _ } = job;
+        let queued = submitted.elapsed();
+        self.meters.waited(class.is_interceptor(), queued);
+        let started = Instant::now();
+        let conclusion = {
+            let run = self.conclude(&invocation, &cancel);
+            tokio::pin!(run);
+            tokio::select! {
+                biased;
+                conclusion = &mut run => conclusion.after_wait(queued),
+                () = in_background(&invocation.background, place.as_mut()) => {
+                    let proceeds = Conclusion::ran(Ok(Reply::proceed()), started.elapsed());
+                    reply.send(proceeds.started_at(started.into_std()).after_wait(queued));
+                    return log_background(&invocation.hook, &run.await);
+                }
+            }
+        };
+        // Before the conclusion, so that a host that has its answer finds the permits free.
+        drop((place, running, invocation));
+        reply.send(conclusion);
+    }
+
     /// Runs a hook and reads its reply in its dialect. A panic fails this invocation only.
     async fn conclude(&self, invocation: &Invocation, cancel: &CancellationToken) -> Conclusion {
         let started = Instant::now();
@@ -273,28 +326,8 @@ impl Worker for HookWorker {
         factory::Job { key, msg: job, .. }: factory::Job<JobKey, Job>,
         (): &mut (),
     ) -> Result<JobKey, ActorProcessingErr> {
-        let running = self.running.read().await;
-        let Job { class, submitted, invocation, cancel, reply, mut place } = job;
-        let queued = submitted.elapsed();
-        self.meters.waited(class.is_interceptor(), queued);
-        let started = Instant::now();
-        let conclusion = {
-            let run = self.conclude(&invocation, &cancel);
-            tokio::pin!(run);
-            tokio::select! {
-                biased;
-                conclusion = &mut run => conclusion.after_wait(queued),
-                () = in_background(&invocation.background, place.as_mut()) => {
-                    let proceeds = Conclusion::ran(Ok(Reply::proceed()), started.elapsed());
-                    reply.send(proceeds.started_at(started.into_std()).after_wait(queued));
-                    log_background(&invocation.hook, &run.await);
-                    return Ok(key);
-                }
-            }
-        };
-        // Before the conclusion, so that a host that has its answer finds the permits free.
-        drop((place, running, invocation));
-        reply.send(conclusion);
+        let running = Arc::clone(&self.running).read_owned().await;
+        self.run(job, running).await;
         Ok(key)
     }
 }

@@ -318,7 +318,7 @@ impl RunActor {
             permit: None,
             background: BackgroundSwitch::default(),
         };
-        self.context.pools.submit(Job { class, submitted, invocation, cancel, reply, place: None });
+        self.context.pools.submit(Job::new(class, submitted, invocation, cancel, reply));
         None
     }
 

@@ -36,7 +36,7 @@ elif how == "future":
 elif how == "chatter":
     say("starting up")
 else:
-    say({"hookyard": 1, "multiplex": how == "multiplex"})
+    say({"hookyard": 1, "multiplex": how == "multiplex", "pipeline": how == "pipeline"})
 
 waiting = []
 served = 0
@@ -82,6 +82,10 @@ for line in sys.stdin:
         for _ in range(64):
             sys.stderr.write("x" * (1 << 20))
         say(answer)
+    elif command == "hang":
+        with open("held.txt", "a") as file:
+            file.write("held\n")
+        time.sleep(600)
     elif command == "sleep":
         time.sleep(600)
     elif command == "garbage":

@@ -111,7 +111,7 @@ impl CommandRunner {
                 let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
                 invocation.meters.looked_for_spare(found);
                 if let Some(spare) = spare {
-                    let output = oneshot.feed(spare, left, cancel).await;
+                    let output = Box::pin(oneshot.feed(spare, left, cancel)).await;
                     return without_protocol(output, None);
                 }
             }
@@ -126,7 +126,8 @@ impl CommandRunner {
                 left = left.saturating_sub(started.elapsed());
             }
         }
-        let mut output = self.run_oneshot(&approval, &oneshot, handler, left, cancel).await;
+        // Boxed, so that the future of an event for a worker is small.
+        let mut output = Box::pin(self.run_oneshot(&approval, &oneshot, handler, left, cancel)).await;
         drop(refill_guard);
         output.warnings.extend(warning);
         without_protocol(output, fleet.as_deref())
@@ -368,6 +369,10 @@ impl Runner for CommandRunner {
         let CommandMode::Worker(bounds) = handler.mode else { return None };
         let approval = invocation.approval().ok()?;
         Some(self.fleet_of(&approval, invocation, handler, bounds).capacity())
+    }
+
+    fn has_own_queue(&self, invocation: &Invocation) -> bool {
+        matches!(&invocation.hook.hook.handler, Handler::Command(handler) if matches!(handler.mode, CommandMode::Worker(_)))
     }
 
     fn degraded_workers(&self) -> Vec<DegradedWorkers> {

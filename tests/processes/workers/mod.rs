@@ -3,7 +3,9 @@
 mod check;
 mod lifetime;
 mod modes;
+mod pipeline;
 mod protocol_only;
+mod sdks;
 mod waiting;
 
 use crate::support::child_processes;

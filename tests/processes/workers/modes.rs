@@ -3,7 +3,7 @@
 use super::*;
 
 /// The example hooks, as far as what they are written in is installed.
-fn examples() -> Vec<(&'static str, String)> {
+pub(super) fn examples() -> Vec<(&'static str, String)> {
     let examples = [("python3", "guard.py"), ("node", "guard.mjs"), ("jq", "guard.sh")];
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed =

@@ -68,6 +68,22 @@ async fn waiting_for_a_busy_worker_is_queue_time_and_holds_no_place() {
 }
 
 #[tokio::test]
+async fn a_command_gets_the_place_of_a_worker_that_has_answered() {
+    let fixture = fixture("workers: 2", |_| {}).await;
+    let others = async {
+        fixture.lines("held.txt", 2).await;
+        let mut read = Box::pin(fixture.read());
+        // Both places of the pool are those of the workers.
+        assert!(timeout(Duration::from_millis(200), &mut read).await.is_err());
+        fixture.go();
+        read.await
+    };
+    let (a, b, read) = tokio::join!(fixture.ask_as("a", hold()), fixture.ask_as("b", hold()), others);
+    assert_eq!([&a, &b].map(|outcome| worker_of(outcome).1), [1, 1]);
+    assert_eq!(read.verdict, Verdict::Block);
+}
+
+#[tokio::test]
 async fn too_many_that_wait_for_a_worker_are_shed_and_so_are_those_that_wait_too_long() {
     let fixture = fixture("workers: 1", |settings| {
         settings.pools.command.queue = std::num::NonZeroUsize::MIN;

@@ -8,9 +8,9 @@
 //!    └── anything else, or no hello in time ──▶ NoHello
 //! ```
 
+mod ends;
+
 use std::{
-    collections::HashMap,
-    future::pending,
     io,
     ops::ControlFlow::{self, Break, Continue},
     sync::Arc,
@@ -19,17 +19,17 @@ use std::{
 
 use tokio::{
     sync::{mpsc, watch},
-    time::{Instant, sleep_until, timeout, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    handle::{
-        OpenEvent, WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPhase, WorkerRequest,
-    },
+    alarm::Alarm,
+    handle::{WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPhase, WorkerRequest},
     health::{EndedWorker, WorkerEnd, reported},
-    limits::{StderrLogging, WorkerConfig},
-    pipes::{LineReader, NextLine, Remainder, RequestWriter, StderrLog},
-    protocol::{self, WorkerMessage},
+    limits::{WorkerConfig, after},
+    open_events::{OpenEvent, OpenEvents, Unexpected},
+    pipes::{LineReader, NextLine, RequestWriter, StderrLog},
+    protocol::{self, EventFlow, WorkerMessage},
     timers::{IdleAction, WorkerTimers},
 };
 use crate::{
@@ -64,13 +64,14 @@ struct WorkerLoop {
     capacity: Arc<WorkerCapacity>,
     /// The capacity of the whole fleet.
     shared_capacity: Arc<WorkerCapacity>,
-    open: HashMap<u64, OpenEvent>,
+    open: OpenEvents,
     served: usize,
     timers: WorkerTimers,
+    alarm: Alarm,
     memory_checked: Option<Instant>,
     gauge: WorkerThere,
-    /// Called at the hello.
-    on_hello: Option<Box<dyn FnOnce() + Send>>,
+    /// Called at the hello, and when the worker should have more events or fewer.
+    on_capacity: Box<dyn Fn() + Send>,
 }
 
 /// The events that the loop waits for.
@@ -82,12 +83,13 @@ enum Wake {
     Command(Option<WorkerCommand>),
 }
 
-/// Starts a worker and its task. `on_hello` is called before the first event is sent. When the worker ends, `on_end` gets its end, before the callers of its open events get
-/// their failures.
+/// Starts a worker and its task. `on_capacity` is called at the hello, before the first event is sent, and whenever the
+/// number of events changes that the worker should have. When the worker ends, `on_end` gets its end, before the callers
+/// of its open events get their failures.
 pub(super) fn start(
     config: WorkerConfig,
     shared_capacity: Arc<WorkerCapacity>,
-    on_hello: impl FnOnce() + Send + 'static,
+    on_capacity: impl Fn() + Send + 'static,
     on_end: impl FnOnce(&EndedWorker) + Send + 'static,
 ) -> Result<WorkerHandle, SpawnError> {
     let begun = Instant::now();
@@ -109,12 +111,13 @@ pub(super) fn start(
         phase,
         capacity: Arc::clone(&capacity),
         shared_capacity,
-        open: HashMap::new(),
+        open: OpenEvents::of(EventFlow::Single, begun),
         served: 0,
         timers: WorkerTimers::start(config.timeouts, config.bounds, begun),
+        alarm: Alarm::at(after(begun, config.timeouts.hello)),
         memory_checked: None,
         gauge: WorkerThere::starting(&config.meters.workers),
-        on_hello: Some(Box::new(on_hello)),
+        on_capacity: Box::new(on_capacity),
         config,
     };
     let abort = tokio::spawn(worker.run(on_end)).abort_handle();
@@ -133,14 +136,13 @@ impl WorkerLoop {
     async fn run(mut self, on_end: impl FnOnce(&EndedWorker)) {
         let running = self.config.meters.processes.running();
         let end = loop {
-            let timer = self.next_timer();
             // Output first: a reply that is in the pipe counts even if its deadline or the exit comes with it. New
             // events last, so that a reply frees capacity before more is sent.
             let wake = tokio::select! {
                 biased;
                 next = self.lines.next() => Wake::Output(next),
                 () = self.exit.exited() => Wake::Exited,
-                () = sleep_until_some(timer) => Wake::Timer,
+                () = self.alarm.rings() => Wake::Timer,
                 message = self.commands.recv() => Wake::Command(message),
                 never = self.requests.flush() => match never {},
                 never = self.log.pass_on(&self.config) => match never {},
@@ -148,7 +150,7 @@ impl WorkerLoop {
             let flow = match wake {
                 Wake::Output(next) => self.on_output(next),
                 Wake::Exited => Break(self.drain_stdout().await),
-                Wake::Timer => self.on_timer(Instant::now()),
+                Wake::Timer => self.on_alarm(),
                 Wake::Command(Some(message)) => self.on_command(message),
                 Wake::Command(None) if self.open.is_empty() => Break(WorkerEnd::Retired),
                 // Ready | Retiring => Retired, once the open events are done.
@@ -180,12 +182,11 @@ impl WorkerLoop {
     /// Serves the open events and takes no more. Callers whose commands were not received try another worker.
     async fn finish_open(&mut self) -> ControlFlow<WorkerEnd> {
         while !self.open.is_empty() {
-            let timer = self.next_timer();
             let flow = tokio::select! {
                 biased;
                 next = self.lines.next() => self.on_output(next),
                 () = self.exit.exited() => Break(self.drain_stdout().await),
-                () = sleep_until_some(timer) => self.on_timer(Instant::now()),
+                () = self.alarm.rings() => self.on_alarm(),
                 never = self.requests.flush() => match never {},
                 never = self.log.pass_on(&self.config) => match never {},
             };
@@ -201,8 +202,25 @@ impl WorkerLoop {
         if !self.is_ready() {
             return self.timers.hello_deadline();
         }
-        let first = self.open.values().map(|open| open.deadline).min();
-        first.or_else(|| self.timers.next_idle())
+        self.open.first_deadline().or_else(|| self.timers.next_idle())
+    }
+
+    /// For what may make the next timer an earlier one.
+    fn bring_alarm_forward(&mut self) {
+        if let Some(next) = self.next_timer() {
+            self.alarm.not_after(next);
+        }
+    }
+
+    /// The alarm is not moved when a timer is put off, so it may ring too early.
+    fn on_alarm(&mut self) -> ControlFlow<WorkerEnd> {
+        let now = Instant::now();
+        let flow = match self.next_timer() {
+            Some(due) if due <= now => self.on_timer(now),
+            _ => Continue(()),
+        };
+        self.alarm.set(self.next_timer(), now);
+        flow
     }
 
     fn on_timer(&mut self, now: Instant) -> ControlFlow<WorkerEnd> {
@@ -210,11 +228,8 @@ impl WorkerLoop {
             let seconds = self.config.timeouts.hello.as_secs_f64();
             return Break(self.no_hello(&format!("it sent no hello within {seconds} s")));
         }
-        if self.open.values().any(|open| open.deadline <= now) {
-            return Break(WorkerEnd::Late);
-        }
         if !self.open.is_empty() {
-            return Continue(());
+            return Break(WorkerEnd::Late);
         }
         match self.timers.idle_action(now) {
             IdleAction::Wait => Continue(()),
@@ -232,7 +247,7 @@ impl WorkerLoop {
         match message {
             WorkerCommand::Event(request) => self.send_event(request),
             WorkerCommand::Cancel(id) => {
-                if let Some(open) = self.open.get_mut(&id) {
+                if let Some(open) = self.open.get_mut(id) {
                     open.reply = None;
                     protocol::write_cancel(self.requests.buffer(), id);
                 }
@@ -257,7 +272,8 @@ impl WorkerLoop {
             self.commands.close();
         }
         self.gauge.enter(WorkerState::Busy);
-        self.open.insert(event.id, OpenEvent { deadline, reply: Some(reply), permit });
+        self.open.insert(event.id, OpenEvent { allowance: left, reply: Some(reply), permit }, now);
+        self.alarm.not_after(deadline);
     }
 
     fn on_output(&mut self, next: NextLine) -> ControlFlow<WorkerEnd> {
@@ -275,23 +291,20 @@ impl WorkerLoop {
             Err(why) => return Break(self.invalid_line(&line, &why)),
         };
         match message {
-            WorkerMessage::Hello { version: protocol::VERSION, multiplex } if !self.is_ready() => {
-                self.on_hello(multiplex);
+            WorkerMessage::Hello { version: protocol::VERSION, flow } if !self.is_ready() => {
+                self.on_hello(flow);
             }
             WorkerMessage::Hello { version, .. } if !self.is_ready() => {
                 let known = protocol::VERSION;
                 let why = format!("it uses version {version} of the protocol, not {known}");
                 return Break(self.protocol_error(why));
             }
-            WorkerMessage::Pong if self.timers.on_pong(Instant::now()) => {}
+            WorkerMessage::Pong if self.timers.on_pong(Instant::now()) => self.bring_alarm_forward(),
             WorkerMessage::Reply { id, result } if self.is_ready() => {
-                let Some(open) = self.open.remove(&id) else {
-                    return Break(self.protocol_error("a reply is to an id that is not open".to_owned()));
-                };
                 let answer = result
                     .map(|output| line.slice_ref(output.get().as_bytes()))
                     .map_err(|error| reported(&error));
-                self.on_reply(open, answer);
+                return self.on_reply(id, answer);
             }
             WorkerMessage::Hello { .. } | WorkerMessage::Pong | WorkerMessage::Reply { .. } => {
                 return Break(self.protocol_error("an unexpected message".to_owned()));
@@ -301,27 +314,55 @@ impl WorkerLoop {
     }
 
     /// Starting => Ready.
-    fn on_hello(&mut self, multiplex: bool) {
-        if multiplex {
-            self.capacity.multiplex();
-            self.shared_capacity.multiplex();
-        }
+    fn on_hello(&mut self, flow: EventFlow) {
+        let now = Instant::now();
+        self.open = OpenEvents::of(flow, now);
+        self.capacity.allow(flow);
+        self.shared_capacity.allow(flow);
         self.log.forget_start();
-        self.timers.on_hello(Instant::now());
+        self.timers.on_hello(now);
         self.gauge.enter(WorkerState::Idle);
-        if let Some(on_hello) = self.on_hello.take() {
-            on_hello();
-        }
+        (self.on_capacity)();
         self.phase.send_replace(WorkerPhase::Ready);
+        self.alarm.set(self.next_timer(), now);
     }
 
-    fn on_reply(&mut self, open: OpenEvent, answer: WorkerAnswer) {
+    fn on_reply(&mut self, id: u64, answer: WorkerAnswer) -> ControlFlow<WorkerEnd> {
         let now = Instant::now();
+        let open = match self.open.answered(id, now) {
+            Ok(open) => open,
+            Err(Unexpected::Unknown) => {
+                return Break(self.protocol_error("a reply is to an id that is not open".to_owned()));
+            }
+            Err(Unexpected::OutOfOrder) => {
+                return Break(self.protocol_error("a reply of a pipeline is out of order".to_owned()));
+            }
+        };
         self.timers.on_event(now);
         if self.open.is_empty() {
             self.gauge.enter(WorkerState::Idle);
         }
+        // Idle, or at an event that may have less time.
+        if self.open.is_empty() || self.open.is_in_order() {
+            self.bring_alarm_forward();
+        }
+        self.follow_pace();
         open.answer(answer);
+        self.retire_if_spent(now);
+        Continue(())
+    }
+
+    /// Passes on how many events the worker should have, if its pace decides that and has changed.
+    fn follow_pace(&self) {
+        let Some(window) = self.open.window() else { return };
+        let is_new = self.capacity.set_window(window);
+        if is_new && self.shared_capacity.set_window(window) {
+            (self.on_capacity)();
+        }
+    }
+
+    /// Ready | Retiring => Retired, once the open events are done, for a worker that is too old or too large.
+    fn retire_if_spent(&mut self, now: Instant) {
         if self.timers.is_too_old(now) {
             self.commands.close();
         }
@@ -332,34 +373,6 @@ impl WorkerLoop {
             if self.group.leader_memory_mib().is_some_and(|mib| mib > max.get()) {
                 self.commands.close();
             }
-        }
-    }
-
-    /// The end of a worker that violated the protocol.
-    fn protocol_error(&self, why: String) -> WorkerEnd {
-        if self.is_ready() { WorkerEnd::Protocol(why) } else { WorkerEnd::NoHello(why) }
-    }
-
-    /// The end of a worker that wrote something else than a message.
-    fn invalid_line(&self, line: &[u8], why: &str) -> WorkerEnd {
-        match self.config.stderr_logging {
-            StderrLogging::Shown => self.protocol_error(format!("{why}: `{}`", protocol::excerpt(line))),
-            StderrLogging::Withheld => self.protocol_error(why.to_owned()),
-        }
-    }
-
-    /// The end of a worker without a hello, with its error message if it wrote one.
-    fn no_hello(&mut self, why: &str) -> WorkerEnd {
-        let message = self.log.error_line(self.config.stderr_logging);
-        WorkerEnd::NoHello(message.map_or_else(|| why.to_owned(), |message| format!("{why}: {message}")))
-    }
-
-    /// The end of a worker that closed its stdout.
-    fn stdout_closed(&mut self, remainder: Remainder) -> WorkerEnd {
-        match remainder {
-            Remainder::PartialLine => self.protocol_error("it ended within a line".to_owned()),
-            Remainder::Nothing if !self.is_ready() => self.no_hello("it ended without a hello"),
-            Remainder::Nothing => WorkerEnd::Died("it exited or closed its standard output".to_owned()),
         }
     }
 
@@ -374,22 +387,5 @@ impl WorkerLoop {
         }
         let remainder = self.lines.remainder();
         self.stdout_closed(remainder)
-    }
-
-    /// Sends a failure to everybody who still waits.
-    fn fail_open_events(&mut self, end: &WorkerEnd) {
-        let now = Instant::now();
-        for open in std::mem::take(&mut self.open).into_values() {
-            let overdue = open.deadline <= now;
-            open.answer(Err(end.failure(overdue)));
-        }
-    }
-}
-
-/// Sleeps until a moment, or for ever.
-async fn sleep_until_some(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => pending().await,
     }
 }

@@ -20,7 +20,7 @@ use super::{
     event_loop,
     handle::{WorkerCapacity, WorkerHandle, WorkerPermit, WorkerPhase},
     health::{EndedWorker, FleetHealth, WorkerEnd},
-    limits::{RETRY_HELLO, WorkerConfig},
+    limits::{RETRY_HELLO, WorkerConfig, after},
     protocol::EventMessage,
 };
 use crate::{
@@ -29,11 +29,8 @@ use crate::{
     telemetry::{Degradation, WorkersDegraded},
 };
 
-/// How many workers an event is sent to that end before they read it.
+/// How many workers an event is sent to that end before they begin with it.
 const MAX_TRIES: usize = 3;
-
-/// Stands for a deadline that the clock cannot represent.
-const DISTANT: Duration = Duration::from_hours(24 * 365);
 
 /// The result of an event that was given to a fleet.
 #[derive(Debug)]
@@ -67,7 +64,7 @@ struct FleetState {
 }
 
 impl FleetState {
-    /// A worker said hello.
+    /// A worker has said hello, and how many events it should have.
     fn note_protocol(&self) {
         self.health.lock().note_protocol(&self.hook);
         self.publish();
@@ -192,15 +189,12 @@ impl Fleet {
         invocation: &Invocation,
         cancel: &CancellationToken,
     ) -> ServeResult {
-        let now = Instant::now();
-        let deadline = now.checked_add(invocation.timeout).unwrap_or(now + DISTANT);
         for _ in 0..MAX_TRIES {
+            // The time of an event begins again with each try, since no worker has begun with it.
+            let deadline = after(Instant::now(), invocation.timeout);
             let acquired = tokio::select! {
                 biased;
-                () = cancel.cancelled() => {
-                    let failure = Failure::cancelled();
-                    return ServeResult::Concluded(Err(failure));
-                }
+                () = cancel.cancelled() => return ServeResult::Concluded(Err(Failure::cancelled())),
                 acquired = self.acquire(invocation.timeout, deadline) => acquired,
             };
             let (handle, permit) = match acquired {
@@ -217,7 +211,7 @@ impl Fleet {
             if let Some(answer) = handle.ask(event, deadline, permit, cancel).await {
                 return ServeResult::Concluded(answer.map(raw_reply));
             }
-            // The worker retired unread. A process for each such event would keep the next worker from starting.
+            // The worker ended before its turn. A process for each such event would keep the next worker from starting.
         }
         self.unserved()
     }
@@ -334,7 +328,7 @@ impl Fleet {
         let staying = handles.iter().filter(|handle| !handle.is_in(WorkerPhase::Retiring)).count();
         handles.sort_by_key(|handle| (handle.is_in(WorkerPhase::Starting), handle.load()));
         let is_wanted = staying < handles.len() || handles.first().is_none_or(|handle| handle.load() > 0);
-        let free = handles.iter().find_map(|handle| Some((Arc::clone(handle), handle.try_acquire()?)));
+        let free = handles.iter().find_map(|handle| Some((Arc::clone(handle), handle.try_enter()?)));
         if is_wanted && staying < self.config.bounds.workers.get() && self.state.health.lock().may_start() {
             handles.extend(self.start(self.config.clone()).map(Arc::new));
         }
@@ -342,12 +336,16 @@ impl Fleet {
             return Availability::Free(handle, permit);
         }
         // All are busy; the last one may have been started just now.
-        let Some(newest) = handles.last() else { return Availability::None };
-        match newest.try_acquire() {
-            Some(permit) => Availability::Free(Arc::clone(newest), permit),
-            None if newest.is_in(WorkerPhase::Starting) => Availability::Starting(Arc::clone(newest)),
-            None => Availability::None,
+        if let Some(newest) = handles.last().filter(|newest| newest.is_in(WorkerPhase::Starting)) {
+            let newest = Arc::clone(newest);
+            return match newest.try_enter() {
+                Some(permit) => Availability::Free(newest, permit),
+                None => Availability::Starting(newest),
+            };
         }
+        // A worker that has become slow has more events than it should, and this one was on its way already.
+        let ahead = handles.iter().find_map(|handle| Some((Arc::clone(handle), handle.try_acquire()?)));
+        ahead.map_or(Availability::None, |(handle, permit)| Availability::Free(handle, permit))
     }
 
     fn start(&self, config: WorkerConfig) -> Option<WorkerHandle> {
@@ -355,7 +353,7 @@ impl Fleet {
         let at_hello = Arc::downgrade(&self.state);
         let at_end = Weak::clone(&at_hello);
         let meters = Arc::clone(&config.meters.workers);
-        let on_hello = move || {
+        let on_capacity = move || {
             if let Some(state) = at_hello.upgrade() {
                 state.note_protocol();
             }
@@ -368,7 +366,7 @@ impl Fleet {
                 state.record(ended);
             }
         };
-        let started = event_loop::start(config, Arc::clone(&self.shared_capacity), on_hello, on_end);
+        let started = event_loop::start(config, Arc::clone(&self.shared_capacity), on_capacity, on_end);
         started.inspect_err(|error| self.record_failed_start(error.to_string())).ok()
     }
 
@@ -405,7 +403,10 @@ mod tests {
         handler::{
             command::{
                 spawn::Program,
-                worker::limits::{FleetMeters, StderrLogging, WorkerTimeouts},
+                worker::{
+                    limits::{FleetMeters, StderrLogging, WorkerTimeouts},
+                    protocol::some_event,
+                },
             },
             runner::CommandLimits,
         },
@@ -519,5 +520,72 @@ mod tests {
         // Only the third ping lets it end.
         outlive(&fleet).await;
         assert!(!fleet.state.health.lock().has_no_hello());
+    }
+
+    /// How three events end that are with one worker, in the order in which they were sent; `-` for one that it had not begun.
+    async fn three_at_one_worker(script: &str, first_takes: Duration) -> [String; 3] {
+        let fleet = usual_fleet(script);
+        let minute = Duration::from_mins(1);
+        let (handle, permits) = fleet.acquire(minute, Instant::now() + minute).await.unwrap().unwrap();
+        let mut permits = Some(permits.1);
+        let asked = [1_u64, 2, 3].map(|id| {
+            let worker = permits.take().or_else(|| handle.try_acquire()).unwrap();
+            let permit =
+                WorkerPermit { fleet: fleet.shared_capacity.try_acquire().unwrap(), worker, hook: None };
+            let event = Arc::new(some_event());
+            let deadline = Instant::now() + if id == 1 { first_takes } else { minute };
+            let event = EventMessage { id, envelope: Bytes::from_static(b"{}"), event };
+            let handle = Arc::clone(&handle);
+            async move {
+                let answer = handle.ask(event, deadline, permit, &CancellationToken::new()).await;
+                match answer {
+                    None => "-".to_owned(),
+                    Some(Ok(output)) => String::from_utf8(output.to_vec()).unwrap(),
+                    Some(Err(failure)) => failure.message,
+                }
+            }
+        });
+        let answers = tokio::time::timeout(minute, futures_util::future::join_all(asked)).await.unwrap();
+        answers.try_into().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_ends_fails_what_it_had_begun_and_leaves_what_was_sent_ahead() {
+        let (late, quick) = (Duration::from_millis(300), Duration::from_mins(1));
+        let died = "the worker ended: it exited or closed its standard output";
+        let out_of_order = "the worker broke the protocol: a reply of a pipeline is out of order";
+        let not_open = "the worker broke the protocol: a reply is to an id that is not open";
+        let not_json =
+            "the worker broke the protocol: a line is not a message: invalid JSON at column 1: `?`";
+        let killed = "no answer in time; the worker was killed";
+        let with_it = "the worker was killed, late with another event";
+        let (pipeline, multiplex) = (r#""pipeline":true"#, r#""multiplex":true"#);
+        let answer = |id| format!(r#"echo '{{"id":"{id}","output":{{"n":{id}}}}}';"#);
+        let n = |id| format!(r#"{{"n":{id}}}"#);
+        let cases = [
+            (
+                pipeline,
+                [answer(1), answer(2), answer(3)].concat(),
+                quick,
+                [&n(1), &n(2), &n(3)].map(String::clone),
+            ),
+            (pipeline, "exit".to_owned(), quick, [died, "-", "-"].map(str::to_owned)),
+            (pipeline, answer(1) + "exit", quick, [n(1), died.to_owned(), "-".to_owned()]),
+            (pipeline, "read rest".to_owned(), late, [killed, "-", "-"].map(str::to_owned)),
+            (pipeline, answer(2), quick, [out_of_order; 3].map(str::to_owned)),
+            (pipeline, answer(1) + &answer(1), quick, [n(1), not_open.to_owned(), not_open.to_owned()]),
+            (pipeline, "echo '?'".to_owned(), quick, [not_json; 3].map(str::to_owned)),
+            (multiplex, [answer(3), answer(1), answer(2)].concat(), quick, [n(1), n(2), n(3)]),
+            (multiplex, "exit".to_owned(), quick, [died; 3].map(str::to_owned)),
+            (multiplex, answer(2) + "exit", quick, [died.to_owned(), n(2), died.to_owned()]),
+            (multiplex, "read rest".to_owned(), late, [killed, with_it, with_it].map(str::to_owned)),
+        ];
+        for (flow, then, first_takes, expected) in cases {
+            let script = format!(
+                r#"echo '{{"hookyard":1,{flow}}}'; read a; read b; read c; {then}
+read rest"#
+            );
+            assert_eq!(three_at_one_worker(&script, first_takes).await, expected, "{flow}: {then}");
+        }
     }
 }

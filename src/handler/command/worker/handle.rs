@@ -1,6 +1,9 @@
 //! The caller's end of one worker: commands for its event loop, its phase and its capacity.
 
-use std::sync::{Arc, Once};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use bytes::Bytes;
 use tokio::{
@@ -10,24 +13,35 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{limits::MAX_OPEN_EVENTS, protocol::EventMessage};
+use super::{
+    pace::MOST_AHEAD,
+    protocol::{EventFlow, EventMessage},
+};
 use crate::{handler::runner::SharedPermit, model::Failure};
 
 /// The result of an event: the worker's output as JSON, or a failure.
 pub(super) type WorkerAnswer = Result<Bytes, Failure>;
 
-/// How many events one worker, or all of a fleet together, take at once: one per worker, or [`MAX_OPEN_EVENTS`] once a
-/// worker has said hello with `multiplex`.
+/// How many events one worker, or all of a fleet together, take at once: one per worker, until a worker's hello says
+/// that it takes more.
 #[derive(Debug)]
 pub(super) struct WorkerCapacity {
     workers: usize,
     free: Arc<Semaphore>,
-    multiplexed: Once,
+    /// How many permits there are per worker.
+    most: OnceLock<usize>,
+    /// How many events each worker should have at present.
+    window: AtomicUsize,
 }
 
 impl WorkerCapacity {
     pub(super) fn of(workers: usize) -> Self {
-        Self { workers, free: Arc::new(Semaphore::new(workers)), multiplexed: Once::new() }
+        Self {
+            workers,
+            free: Arc::new(Semaphore::new(workers)),
+            most: OnceLock::new(),
+            window: AtomicUsize::new(1),
+        }
     }
 
     /// Waits for a permit.
@@ -35,25 +49,37 @@ impl WorkerCapacity {
         Arc::clone(&self.free).acquire_owned().await.ok()
     }
 
-    fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
-    /// From now on each worker takes many events. Only the first call counts.
-    pub(super) fn multiplex(&self) {
-        self.multiplexed
-            .call_once(|| self.free.add_permits(self.workers.saturating_mul(MAX_OPEN_EVENTS - 1)));
+    /// From now on each worker takes as many events as its hello allows. Only the first call counts.
+    pub(super) fn allow(&self, flow: EventFlow) {
+        let (most, window) = match flow {
+            EventFlow::Single => (1, 1),
+            EventFlow::Pipeline => (MOST_AHEAD, 1),
+            EventFlow::Multiplex(most) => (most.get(), most.get()),
+        };
+        if self.most.set(most).is_ok() {
+            self.window.store(window, Ordering::Relaxed);
+            self.free.add_permits(self.workers.saturating_mul(most - 1));
+        }
     }
 
-    /// How many events it takes.
+    /// Sets how many events each worker should have. Returns whether that is a change.
+    pub(super) fn set_window(&self, window: usize) -> bool {
+        self.window.load(Ordering::Relaxed) != window && self.window.swap(window, Ordering::Relaxed) != window
+    }
+
+    /// How many events it should have.
     pub(super) fn total(&self) -> usize {
-        let each = if self.multiplexed.is_completed() { MAX_OPEN_EVENTS } else { 1 };
-        self.workers.saturating_mul(each)
+        self.workers.saturating_mul(self.window.load(Ordering::Relaxed))
     }
 
     /// How many permits are in use.
     fn in_use(&self) -> usize {
-        self.total().saturating_sub(self.free.available_permits())
+        let most = self.most.get().copied().unwrap_or(1);
+        self.workers.saturating_mul(most).saturating_sub(self.free.available_permits())
     }
 }
 
@@ -75,26 +101,6 @@ pub(super) struct WorkerRequest {
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<WorkerAnswer>,
     pub(super) permit: WorkerPermit,
-}
-
-/// An event that was sent to the worker and is not answered yet.
-#[derive(Debug)]
-pub(super) struct OpenEvent {
-    pub(super) deadline: Instant,
-    /// `None` once nobody waits any more. The worker has to answer even then, and keeps the permit until it has.
-    pub(super) reply: Option<oneshot::Sender<WorkerAnswer>>,
-    pub(super) permit: WorkerPermit,
-}
-
-impl OpenEvent {
-    /// Frees the permit, then passes the answer to who waits for it, who so finds the permit free.
-    pub(super) fn answer(self, answer: WorkerAnswer) {
-        drop(self.permit);
-        if let Some(reply) = self.reply {
-            // Fails only if nobody waits any more.
-            drop(reply.send(answer));
-        }
-    }
 }
 
 /// What callers send to a worker's event loop.
@@ -136,8 +142,14 @@ impl WorkerHandle {
         *self.phase.borrow() == phase
     }
 
+    /// A permit, even if the event then waits behind others.
     pub(super) fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
         self.capacity.try_acquire()
+    }
+
+    /// A permit, if it should get more events than it has.
+    pub(super) fn try_enter(&self) -> Option<OwnedSemaphorePermit> {
+        if self.capacity.in_use() < self.capacity.total() { self.try_acquire() } else { None }
     }
 
     /// How many events it works on.
@@ -153,7 +165,7 @@ impl WorkerHandle {
 
     /// Sends the worker an event and waits for the answer. Dropping the future cancels the event.
     ///
-    /// Returns `None` if the worker ended before it got the event.
+    /// Returns `None` if the worker ended before it began with the event.
     pub(super) async fn ask(
         &self,
         event: EventMessage,

@@ -59,6 +59,12 @@ impl WorkerEnd {
         matches!(self, Self::Protocol(_) | Self::Died(_) | Self::Late)
     }
 
+    /// Whether a worker that serves events in their order has begun only the first open one: it kept to the protocol to
+    /// the end.
+    pub(super) fn proves_order(&self) -> bool {
+        matches!(self, Self::Died(_) | Self::Late)
+    }
+
     /// The failure of an event that was open, which may have been overdue itself.
     pub(super) fn failure(&self, overdue: bool) -> Failure {
         match self {

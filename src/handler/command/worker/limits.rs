@@ -2,17 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::Instant;
+
 use crate::{
     handler::{command::spawn::Program, runner::CommandLimits},
     model::WorkerBounds,
     telemetry::{ProcessMeters, WorkerMeters},
 };
 
-/// The most events that a worker with `multiplex` gets at once.
-pub(super) const MAX_OPEN_EVENTS: usize = 1024;
-
 /// The time for the hello of a worker that is tried again: nobody waits for it.
 pub(super) const RETRY_HELLO: Duration = Duration::from_secs(30);
+
+/// Stands for a deadline that the clock cannot represent.
+const DISTANT: Duration = Duration::from_hours(24 * 365);
+
+/// The moment so long after another one.
+pub(super) fn after(moment: Instant, time: Duration) -> Instant {
+    moment.checked_add(time).unwrap_or(moment + DISTANT)
+}
 
 /// Timeouts of the protocol, which no hook file sets.
 #[derive(Debug, Clone, Copy)]

@@ -6,15 +6,21 @@
 //! | `health` | how workers ended, and the pause before the next one |
 //! | `handle` | the caller's end of one worker |
 //! | `event_loop` | the task of one worker: its process and its open events |
+//! | `open_events` | the events that a worker has, and when the first is late; pure |
+//! | `pace` | how many events are sent ahead to a quick worker; pure |
+//! | `alarm` | the one timer of the task |
 //! | `timers` | when a worker is pinged, given up or retired; pure |
 //! | `protocol` | the messages, one line each; pure |
 //! | `pipes` | the pipes that carry the lines |
 
+mod alarm;
 mod event_loop;
 mod fleet;
 mod handle;
 mod health;
 mod limits;
+mod open_events;
+mod pace;
 mod pipes;
 mod protocol;
 mod timers;

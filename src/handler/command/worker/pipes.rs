@@ -18,6 +18,9 @@ use crate::{dialect::error_message, telemetry::EVENTS_TARGET};
 /// Space reserved before each read.
 const CHUNK: usize = 8 * 1024;
 
+/// Space for requests that is kept for the next ones.
+const REQUESTS_KEPT: usize = 64 * 1024;
+
 /// The most of a worker's log in one record of ours.
 const LOG_CHUNK: usize = 1024;
 
@@ -59,8 +62,9 @@ impl RequestWriter {
                 Err(_) => self.pipe = None,
             }
         }
-        // A new buffer, so that a large request does not keep its memory.
-        self.pending = Vec::new();
+        self.pending.clear();
+        // A large request does not keep its memory.
+        self.pending.shrink_to(REQUESTS_KEPT);
         self.written = 0;
         pending().await
     }

@@ -1,6 +1,6 @@
 //! The messages of the worker protocol, one JSON line each. Pure.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt, io::Write, num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -11,8 +11,14 @@ use crate::{dialect::shorten, model::Event};
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
 
+/// The most events that a worker gets at once.
+pub(super) const MAX_OPEN_EVENTS: usize = 1024;
+
 /// How much of an invalid line a message repeats, in characters.
 const EXCERPT: usize = 80;
+
+/// About the length of a request without its envelope, in bytes.
+const KEYS_LENGTH: usize = 256;
 
 /// Asks a worker whether it still answers.
 pub(super) const PING: &[u8] = b"{\"ping\":1}\n";
@@ -30,11 +36,36 @@ pub(super) struct EventMessage {
 #[derive(Debug)]
 pub(super) enum WorkerMessage<'a> {
     /// Its first message.
-    Hello { version: u64, multiplex: bool },
+    Hello { version: u64, flow: EventFlow },
     /// The result of an event: the output, or an error message.
     Reply { id: u64, result: Result<&'a RawValue, Cow<'a, str>> },
     /// The answer to a ping.
     Pong,
+}
+
+/// How a worker takes events, as its hello says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EventFlow {
+    /// One at a time.
+    Single,
+    /// One at a time, in the order in which they were sent: each answer is written before the next event begins. So
+    /// more may be sent ahead.
+    Pipeline,
+    /// So many at once, answered in any order.
+    Multiplex(NonZeroUsize),
+}
+
+impl EventFlow {
+    fn of(hello: &RawMessage<'_>) -> Self {
+        match (hello.multiplex, hello.pipeline) {
+            (Some(true), _) => {
+                let most = hello.max_events.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+                Self::Multiplex(NonZeroUsize::new(most.min(MAX_OPEN_EVENTS)).unwrap_or(NonZeroUsize::MIN))
+            }
+            (_, Some(true)) => Self::Pipeline,
+            _ => Self::Single,
+        }
+    }
 }
 
 /// A message with the keys of all kinds.
@@ -42,6 +73,8 @@ pub(super) enum WorkerMessage<'a> {
 struct RawMessage<'a> {
     hookyard: Option<u64>,
     multiplex: Option<bool>,
+    pipeline: Option<bool>,
+    max_events: Option<u64>,
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -57,14 +90,9 @@ struct RawMessage<'a> {
 pub(super) fn read(line: &[u8]) -> Result<WorkerMessage<'_>, String> {
     let line: RawMessage<'_> = serde_json::from_slice(line).map_err(|e| not_a_message(&e))?;
     match line {
-        RawMessage {
-            hookyard: Some(version),
-            id: None,
-            output: None,
-            error: None,
-            pong: None,
-            multiplex,
-        } => Ok(WorkerMessage::Hello { version, multiplex: multiplex.unwrap_or_default() }),
+        RawMessage { hookyard: Some(version), id: None, output: None, error: None, pong: None, .. } => {
+            Ok(WorkerMessage::Hello { version, flow: EventFlow::of(&line) })
+        }
         RawMessage { hookyard: None, id: Some(id), output, error, pong: None, .. } => {
             let id = id.parse().map_err(|_| "a reply is to an id that was never given".to_owned())?;
             let result = match (output, error) {
@@ -110,23 +138,24 @@ pub(super) fn excerpt(line: &[u8]) -> String {
 /// Appends a request. `deadline_ms` is the time left for the event.
 pub(super) fn write_request(line: &mut Vec<u8>, event: &EventMessage, deadline_ms: u128) {
     let EventMessage { id, envelope, event } = event;
-    line.extend_from_slice(format!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms}").as_bytes());
+    line.reserve(envelope.len() + KEYS_LENGTH);
+    append(line, format_args!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms}"));
     if let Some(trace) = event.trace {
-        line.extend_from_slice(format!(",\"traceparent\":\"{trace}\"").as_bytes());
+        append(line, format_args!(",\"traceparent\":\"{trace}\""));
     }
     if let Some(id) = &event.id {
         // Whoever named the event may have used any characters.
         let id = serde_json::Value::from(id.as_str());
-        line.extend_from_slice(format!(",\"event_id\":{id}").as_bytes());
+        append(line, format_args!(",\"event_id\":{id}"));
     }
     if let Some(arrival) = event.arrival {
         let (decision, delivery) = (arrival.decision_id(), arrival.delivery());
-        line.extend_from_slice(format!(",\"decision_id\":\"{decision}\",\"delivery\":{delivery}").as_bytes());
+        append(line, format_args!(",\"decision_id\":\"{decision}\",\"delivery\":{delivery}"));
     }
     line.extend_from_slice(b",\"envelope\":");
     match &envelope[..] {
         [] => line.extend_from_slice(b"null"),
-        _ if envelope.iter().any(|byte| matches!(byte, b'\n' | b'\r')) => compact(line, envelope),
+        _ if envelope.contains(&b'\n') || envelope.contains(&b'\r') => compact(line, envelope),
         _ => line.extend_from_slice(envelope),
     }
     line.extend_from_slice(b"}\n");
@@ -134,7 +163,12 @@ pub(super) fn write_request(line: &mut Vec<u8>, event: &EventMessage, deadline_m
 
 /// Appends the message that nobody waits for an event any more.
 pub(super) fn write_cancel(line: &mut Vec<u8>, id: u64) {
-    line.extend_from_slice(format!("{{\"cancel\":\"{id}\"}}\n").as_bytes());
+    append(line, format_args!("{{\"cancel\":\"{id}\"}}\n"));
+}
+
+fn append(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    // Memory does not fail.
+    drop(line.write_fmt(text));
 }
 
 /// Copies JSON without the white space between its tokens. A host's payload may span several lines and is in the
@@ -157,7 +191,7 @@ fn compact(line: &mut Vec<u8>, json: &[u8]) {
 
 /// An event without anything that it need not have.
 #[cfg(any(test, fuzzing))]
-fn some_event() -> Event {
+pub(super) fn some_event() -> Event {
     use crate::model::{EventKind, RunId, SessionId};
 
     let (session, run) = (SessionId::new("s").expect("an id"), RunId::new("r").expect("an id"));
@@ -305,6 +339,9 @@ mod tests {
             r#"{"id":"7","id":"7","output":{}}"#,
             r#"{"id":"7","output":{}}{}"#,
             r#"{"hookyard":"1"}"#,
+            r#"{"hookyard":1,"multiplex":8}"#,
+            r#"{"hookyard":1,"multiplex":true,"max_events":-1}"#,
+            r#"{"hookyard":1,"pipeline":1}"#,
             r#"{"hookyard":1,"id":"7","output":{}}"#,
             r#"{"pong":1,"hookyard":1}"#,
         ];
@@ -344,8 +381,20 @@ mod tests {
 
     #[test]
     fn messages_are_read() {
-        let hello = read(br#"{"hookyard":2,"multiplex":true,"new":0}"#).unwrap();
-        assert!(matches!(hello, WorkerMessage::Hello { version: 2, multiplex: true }));
+        let most = |count| EventFlow::Multiplex(NonZeroUsize::new(count).unwrap());
+        let hellos = [
+            (r#"{"hookyard":2}"#, EventFlow::Single),
+            (r#"{"hookyard":2,"multiplex":false,"pipeline":false,"max_events":3}"#, EventFlow::Single),
+            (r#"{"hookyard":2,"pipeline":true,"new":0}"#, EventFlow::Pipeline),
+            (r#"{"hookyard":2,"multiplex":true,"new":0}"#, most(MAX_OPEN_EVENTS)),
+            (r#"{"hookyard":2,"multiplex":true,"pipeline":true,"max_events":8}"#, most(8)),
+            (r#"{"hookyard":2,"multiplex":true,"max_events":0}"#, most(1)),
+            (r#"{"hookyard":2,"multiplex":true,"max_events":18446744073709551615}"#, most(MAX_OPEN_EVENTS)),
+        ];
+        for (line, expected) in hellos {
+            let hello = read(line.as_bytes()).unwrap();
+            assert!(matches!(hello, WorkerMessage::Hello { version: 2, flow } if flow == expected), "{line}");
+        }
         assert!(matches!(read(br#"{"pong":1}"#).unwrap(), WorkerMessage::Pong));
         let output = read(br#"{"id":"7","output":{"a": 1}}"#).unwrap();
         assert!(

@@ -30,26 +30,58 @@ async function serveAll(hook) {
   console.log = console.info = console.debug = console.error;
   const { stdin, stdout } = process;
   const open = new Map();
-  const send = (message) => stdout.write(JSON.stringify(message) + "\n");
-  const receive = (message) => {
-    if ("ping" in message) send({ pong: 1 });
-    else if ("cancel" in message) open.get(message.cancel)?.abort();
-    else if ("envelope" in message) answer(message);
+  let unsent = "";
+  const flush = () => {
+    const lines = unsent;
+    unsent = "";
+    if (lines) stdout.write(lines);
   };
-  const answer = async ({ id, envelope }) => {
-    const abort = new AbortController();
-    open.set(id, abort);
+  // One write for all answers of a turn of the event loop.
+  const send = (line) => {
+    if (!unsent) process.nextTick(flush);
+    unsent += line + "\n";
+  };
+  const reply = (id, output) => {
+    if (!output) return send(`{"id":${JSON.stringify(id)},"output":{}}`);
+    send(JSON.stringify({ id, output }));
+    // A verdict does not wait behind another event.
+    flush();
+  };
+  const fail = (id, error) => send(JSON.stringify({ id, error: String(error).slice(0, LONGEST_ERROR) }));
+  const finish = async (id, promise) => {
     try {
-      send({ id, output: (await hook(envelope, abort.signal)) ?? {} });
+      reply(id, await promise);
     } catch (error) {
-      send({ id, error: String(error).slice(0, LONGEST_ERROR) });
+      fail(id, error);
     }
     open.delete(id);
   };
-  send({ hookyard: 1, multiplex: true });
-  stdin.on("data", lines((line) => receive(JSON.parse(line))));
+  // A call that has returned cannot be cancelled any more, so that the next one can have its controller. A function that
+  // names its second parameter gets another for each call all the same, for what it may have begun.
+  let unused;
+  const answer = ({ id, envelope }) => {
+    const abort = unused ?? new AbortController();
+    unused = hook.length < 2 ? abort : undefined;
+    try {
+      const output = hook(envelope, abort.signal);
+      if (typeof output?.then !== "function") return reply(id, output);
+      unused = undefined;
+      open.set(id, abort);
+      finish(id, output);
+    } catch (error) {
+      fail(id, error);
+    }
+  };
+  const receive = (message) => {
+    if ("envelope" in message) answer(message);
+    else if ("cancel" in message) open.get(message.cancel)?.abort();
+    else if ("ping" in message) send('{"pong":1}');
+  };
+  send('{"hookyard":1,"multiplex":true}');
+  stdin.setEncoding("utf8").on("data", lines((line) => receive(JSON.parse(line))));
   await new Promise((resolve, reject) => stdin.once("end", resolve).once("error", reject));
-  process.exit();
+  // Once all answers are written.
+  stdout.write("", () => process.exit());
 }
 
 function input() {
@@ -60,16 +92,15 @@ function input() {
 
 // Not `readline`, which also ends a line at U+2028, a character that JSON texts may contain.
 function lines(take) {
-  let parts = [];
+  let rest = "";
   return (chunk) => {
     let start = 0;
-    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
-      parts.push(chunk.subarray(start, end));
-      const line = parts.length > 1 ? Buffer.concat(parts) : parts[0];
-      parts = [];
+    for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", start)) {
+      const line = rest + chunk.slice(start, end);
+      rest = "";
       start = end + 1;
-      take(line.toString());
+      take(line);
     }
-    if (start < chunk.length) parts.push(chunk.subarray(start));
+    rest += chunk.slice(start);
   };
 }

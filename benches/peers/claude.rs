@@ -49,7 +49,7 @@ enum Way {
     Directly,
     /// A hook of the type `http` asks the daemon, which starts it.
     Http,
-    /// The command `hookyard relay` asks the daemon.
+    /// The command `hookyard-relay` asks the daemon.
     Relay,
     /// A command in Python asks the daemon.
     Lines,
@@ -57,7 +57,7 @@ enum Way {
 
 const THROUGH: [(Way, &str); 3] = [
     (Way::Http, "over http"),
-    (Way::Relay, "by `relay`"),
+    (Way::Relay, "by `hookyard-relay`"),
     (Way::Lines, "over lines, asked by a command in Python"),
 ];
 
@@ -135,7 +135,7 @@ impl Place {
                 Some(json!({ "type": "http", "url": format!("{}/v1/events/claude", self.daemon.address()) }))
             }
             Way::Relay => {
-                let (program, socket) = (env!("CARGO_BIN_EXE_hookyard"), self.daemon.socket());
+                let (program, socket) = (env!("CARGO_BIN_EXE_hookyard-relay"), self.daemon.socket());
                 let socket = socket.display();
                 Some(command(&format!("{program} relay --dialect claude --socket {socket} --if-down block")))
             }

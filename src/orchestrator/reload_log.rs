@@ -34,6 +34,10 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
                 };
                 tracing::error!(workspace = %id, %file, sha256, since, "a hook file is broken; {fate}: {first}");
             }
+            // What becomes of its hooks is said with their file.
+            None if first.code == Diagnostic::POLICY => {
+                tracing::error!(workspace = %id, %file, "a policy is broken: {first}");
+            }
             None => {
                 tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are not loaded: {first}");
             }

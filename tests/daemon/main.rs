@@ -22,6 +22,8 @@ mod openapi;
 mod outbox;
 mod outbox_commands;
 mod outbox_replace;
+#[cfg(feature = "rego")]
+mod policies;
 mod redelivery;
 mod reload;
 mod replace;

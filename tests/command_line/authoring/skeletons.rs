@@ -179,6 +179,25 @@ fn what_a_rule_decides_from_is_shown() {
     assert!(!(fired.err + &plain.out).contains("AKIAIOSFODNN7EXAMPLE"));
 }
 
+#[cfg(feature = "rego")]
+#[test]
+fn a_policy_guards_and_shows_what_decides() {
+    let workspace = empty();
+    let report = new(workspace.path(), &["my-guard", "--type", "rego", "--json"]).json();
+    in_order(workspace.path(), &[]);
+    let mut event = report["event"].clone();
+    let fired = run(workspace.path(), &["fire", "--event", "-", "--json", "--trace"], &event.to_string());
+    let outcome = fired.json();
+    assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("my-guard")), "{outcome}");
+    assert_eq!(outcome["reason"], "my-guard: nobody frobnicates everything here");
+    assert!(fired.err.contains("data.hooks.p_my_guard.deny"), "{}", fired.err);
+    let explained = run(workspace.path(), &["explain", "--event", "-", "--json"], &event.to_string()).json();
+    let deny = &explained["rules"][0]["expressions"][0];
+    assert_eq!((&deny["key"], &deny["decides"]), (&json!("deny"), &json!(true)), "{explained}");
+    event["tool_input"]["command"] = json!("ls");
+    assert_eq!(fire(workspace.path(), &event, &[])["verdict"], "proceed");
+}
+
 #[test]
 fn every_kind_of_event_can_be_asked_for() {
     let help = run(empty().path(), &["new", "--help"], "").out;

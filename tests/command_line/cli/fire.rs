@@ -18,6 +18,20 @@ fn the_plan_is_explained_and_nothing_is_run() {
 }
 
 #[test]
+fn a_line_that_needs_no_shell_is_told() {
+    let shop = shop();
+    for (name, line) in [("plain", "node guard.mjs 'a b'"), ("shell", "node guard.mjs | cat")] {
+        let hook = format!(
+            "name: {name}\nevents: [before_tool_dispatch]\nhandler: {{type: command, command: \"{line}\"}}\n"
+        );
+        std::fs::write(shop.path().join(format!(".openharness/hooks/{name}.yaml")), hook).unwrap();
+    }
+    let done = run_with(shop.path(), &["explain", "--event", "-"], &tool("ls"));
+    assert!(done.out.contains("command: node guard.mjs 'a b' (without a shell)\n"), "{}", done.out);
+    assert!(done.out.contains("command: node guard.mjs | cat\n"), "{}", done.out);
+}
+
+#[test]
 fn an_event_is_fired_and_its_outcome_is_canonical_json() {
     let shop = shop();
     let done = run_with(shop.path(), &["fire", "--event", "-"], &tool("npm i x"));

@@ -1,6 +1,8 @@
 //! HTTP that is valid, unusual, too slow, too large or invalid.
 
-use std::{process::Command, thread};
+use std::{io::Read, process::Command, thread};
+
+use flate2::read::GzDecoder;
 
 use crate::{
     http_server::raw_connection::{RawConnection, Reply, get, post},
@@ -90,6 +92,26 @@ fn http2_is_spoken_without_an_upgrade() {
     let url = "http://localhost/v1/events";
     let told = curl(&["--json", EVENT, "-w", " %{http_version}", url]).unwrap();
     assert!(told.contains("proceed") && told.ends_with(" 2"), "{told}");
+    daemon.finish();
+}
+
+#[test]
+fn metrics_are_packed_for_who_accepts_it() {
+    let daemon = daemon();
+    let ask = |coding: &str| {
+        let mut wire = RawConnection::unix(&daemon);
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept-encoding: {coding}\r\n\r\n");
+        wire.send(request).reply()
+    };
+    let plain = ask("identity");
+    assert_eq!((plain.status, plain.header("content-encoding")), (200, None));
+    assert!(String::from_utf8_lossy(&plain.body).contains("hookyard_build_info{"));
+    let packed = ask("gzip");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    GzDecoder::new(&packed.body[..]).read_to_string(&mut text).unwrap();
+    assert!(text.contains("hookyard_build_info{"), "{text}");
     daemon.finish();
 }
 

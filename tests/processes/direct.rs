@@ -52,10 +52,10 @@ fn place() -> tempfile::TempDir {
     place
 }
 
-async fn finished(place: &Path, line: &str) -> FinishedProcess {
+async fn finished(place: &Path, shell: &str, line: &str) -> FinishedProcess {
     let path = format!("{0}/front:{0}/bin:/usr/bin:/bin", place.display());
     let program = Program {
-        path: "/bin/sh".into(),
+        path: shell.into(),
         args: vec!["-c".into(), line.into()],
         cwd: place.into(),
         environment: vec![
@@ -79,15 +79,39 @@ fn lines(output: &[u8]) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_function_that_bash_is_given_counts() {
+    let place = tempdir().unwrap();
+    let program = Program {
+        path: "/bin/bash".into(),
+        args: vec!["-c".into(), "printenv A".into()],
+        cwd: place.path().into(),
+        environment: vec![
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("A".into(), "the program".into()),
+            ("BASH_FUNC_printenv%%".into(), "() { echo the function; }".into()),
+        ],
+        approval: Approval::of_host(),
+    };
+    if !program.path.exists() {
+        eprintln!("NOT RUN: this needs bash");
+        return;
+    }
+    let limits = ProcessLimits::within(Duration::from_mins(1));
+    let finished = run(&program, Bytes::new(), limits, &CancellationToken::new()).await.unwrap();
+    assert_eq!(lines(&finished.stdout.bytes), ["the function"]);
+}
+
+#[tokio::test]
 async fn a_line_does_the_same_with_and_without_a_shell() {
     let place = place();
     let real = place.path().canonicalize().unwrap();
-    for line in LINES {
-        let direct = finished(&real, line).await;
+    let shells = ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists());
+    for (shell, line) in shells.flat_map(|shell| LINES.map(|line| (shell, line))) {
+        let direct = finished(&real, shell, line).await;
         // A line break is for the shell.
-        let by_shell = finished(&real, &format!("{line}\n")).await;
-        assert_eq!(direct.end, by_shell.end, "{line}");
-        assert_eq!(lines(&direct.stdout.bytes), lines(&by_shell.stdout.bytes), "{line}");
-        assert_eq!(lines(&direct.stderr.bytes), lines(&by_shell.stderr.bytes), "{line}");
+        let by_shell = finished(&real, shell, &format!("{line}\n")).await;
+        assert_eq!(direct.end, by_shell.end, "{shell}: {line}");
+        assert_eq!(lines(&direct.stdout.bytes), lines(&by_shell.stdout.bytes), "{shell}: {line}");
+        assert_eq!(lines(&direct.stderr.bytes), lines(&by_shell.stderr.bytes), "{shell}: {line}");
     }
 }

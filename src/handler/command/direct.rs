@@ -11,6 +11,9 @@ use rustix::fs::{Access, access};
 
 use super::environment::Variables;
 
+/// The shells that are left out. Agents start `bash`.
+const SHELLS: [&str; 4] = ["/bin/sh", "/usr/bin/sh", "/bin/bash", "/usr/bin/bash"];
+
 /// What may stand in a word without quotes, besides letters and digits, and is itself in every shell.
 const PLAIN: &str = "_@%+=:,./-";
 
@@ -33,7 +36,10 @@ impl DirectProgram {
     /// What a shell would start, if that is all it would do: none for a program that is no shell with a line.
     pub(super) fn of(program: &Path, args: &[OsString], cwd: &Path, environment: &Variables) -> Option<Self> {
         let [option, line] = args else { return None };
-        if program != "/bin/sh" || option != "-c" {
+        let is_shell = SHELLS.iter().any(|shell| program == *shell) && option == "-c";
+        // A function that is exported to `bash` may have the name of the program.
+        let has_functions = environment.iter().any(|(name, _)| name.as_bytes().starts_with(b"BASH_FUNC_"));
+        if !is_shell || has_functions {
             return None;
         }
         let words = plain_words(line.to_str()?)?;

@@ -1,0 +1,116 @@
+//! Counts the instructions of the paths that every event takes, and compares them with those of `counts.txt`, which they
+//! may miss by 3 %: a time says little on a busy machine, a count is nearly the same everywhere.
+//!
+//! `cargo bench --bench instructions` needs `valgrind`, and fails where a path has become longer, or so much shorter that
+//! `counts.txt` should say so. `UPDATE_CASES=1` writes that file anew. Paths can be named.
+#![allow(clippy::cast_precision_loss, reason = "figures are printed with a digit after the point")]
+#![allow(clippy::disallowed_methods, reason = "valgrind runs this program, and no hook")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod paths;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+};
+
+/// How far a count may be from the stored one, as a part of it.
+const TOLERANCE: f64 = 0.03;
+
+/// How often a path is taken in one process, and in another: the difference has no start and no end.
+const ROUNDS: [u64; 2] = [200, 1200];
+
+/// The counts that were found last, a path and its instructions on each line.
+const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/counts.txt");
+
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if let [mark, path, rounds] = &arguments[..]
+        && mark == "take"
+    {
+        paths::take(path, rounds.parse().expect("a number"));
+        return ExitCode::SUCCESS;
+    }
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("this needs the program `valgrind`; install it");
+        return ExitCode::FAILURE;
+    }
+    let stored = read_stored();
+    let is_wanted = |path: &&&str| arguments.is_empty() || arguments.iter().any(|name| name == **path);
+    let counts: Vec<(&str, f64)> =
+        paths::NAMES.iter().filter(is_wanted).map(|path| (*path, count(path))).collect();
+    if std::env::var_os("UPDATE_CASES").is_some() {
+        write_stored(stored, &counts);
+        return ExitCode::SUCCESS;
+    }
+    println!("| path | instructions | stored | change | goal |");
+    println!("| --- | --- | --- | --- | --- |");
+    let mut is_good = true;
+    for (path, now) in counts {
+        let known = stored.get(path).copied().unwrap_or(0.0);
+        let change = now / known - 1.0;
+        is_good &= change.abs() <= TOLERANCE;
+        println!(
+            "| {path} | {now:.0} | {known:.0} | {:+.1} % | ± {:.0} % |",
+            change * 100.0,
+            TOLERANCE * 100.0
+        );
+    }
+    if is_good {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!(
+        "a path has another length than `benches/instructions/counts.txt` says; if that is meant, write it anew: \
+         UPDATE_CASES=1 cargo bench --bench instructions"
+    );
+    ExitCode::FAILURE
+}
+
+/// The instructions of one pass of a path.
+fn count(path: &str) -> f64 {
+    let [few, many] = ROUNDS.map(|rounds| total(path, rounds));
+    (many - few) as f64 / (ROUNDS[1] - ROUNDS[0]) as f64
+}
+
+/// The instructions of a process that takes a path so often.
+fn total(path: &str, rounds: u64) -> u64 {
+    let place = tempfile::tempdir().expect("a directory");
+    let out = place.path().join("out");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["take", path, &rounds.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .expect("valgrind");
+    assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
+    counted(&out)
+}
+
+/// The number in a report of callgrind.
+fn counted(report: &Path) -> u64 {
+    let text = fs::read_to_string(report).expect("a report");
+    let totals = text.lines().find_map(|line| line.strip_prefix("totals: ")).expect("a total");
+    totals.trim().parse().expect("a number")
+}
+
+fn read_stored() -> BTreeMap<String, f64> {
+    let text = fs::read_to_string(STORED).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(path, count)| (path.to_owned(), count.trim().parse().expect("a number"))).collect()
+}
+
+fn write_stored(mut stored: BTreeMap<String, f64>, counts: &[(&str, f64)]) {
+    stored.retain(|path, _| paths::NAMES.contains(&path.as_str()));
+    stored.extend(counts.iter().map(|(path, count)| ((*path).to_owned(), *count)));
+    let lines: Vec<_> = stored.iter().map(|(path, count)| format!("{path} {count:.0}")).collect();
+    fs::write(STORED, lines.join("\n") + "\n").expect("the file of the counts");
+}

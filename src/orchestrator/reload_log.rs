@@ -14,6 +14,41 @@ const UNKNOWN_GUARDS: [&str; 3] = [Diagnostic::LAST_GOOD, Diagnostic::TRUST_RECO
 
 /// Logs what is new in a load; `before` is the report of the load before it.
 pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadReport) {
+    log_mistakes(id, before, report);
+    log_shortage(id, before, report);
+    for lost in new_errors(before, report) {
+        tracing::error!(workspace = %id, "{lost}");
+    }
+    for warning in new_losses(before, report) {
+        tracing::warn!(workspace = %id, file = %warning.file.display(), "a hook is not loaded: {warning}");
+    }
+    for powerless in report.powerless_switches() {
+        let is_known =
+            before.is_some_and(|before| before.powerless_switches().any(|known| known == powerless));
+        if !is_known {
+            tracing::warn!(workspace = %id, "{powerless}");
+        }
+    }
+    for missing in report.missing_required() {
+        let is_known = before.is_some_and(|before| before.missing_required().any(|known| known == missing));
+        if !is_known {
+            tracing::error!(workspace = %id, "{}; its events are blocked", missing.message);
+        }
+    }
+    let is_complete = |report: &LoadReport| report.missing_required().next().is_none();
+    if is_complete(report) && before.is_some_and(|before| !is_complete(before)) {
+        tracing::info!(workspace = %id, "every required hook is in force again");
+    }
+    let LoadReport { version, changes, .. } = report;
+    if before.is_some() && !changes.is_empty() {
+        let HookChanges { added, removed, changed } = changes;
+        let (added, removed, changed) = (NameList(added), NameList(removed), NameList(changed));
+        tracing::info!(workspace = %id, version, %added, %removed, %changed, "hooks reloaded");
+    }
+}
+
+/// Logs the files that break, and those that are no longer broken.
+fn log_mistakes(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadReport) {
     let former = before.map(first_mistakes).unwrap_or_default();
     let current = first_mistakes(report);
     for (file, first) in &current {
@@ -43,38 +78,8 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
             }
         }
     }
-    log_shortage(id, before, report);
-    for lost in new_errors(before, report) {
-        tracing::error!(workspace = %id, "{lost}");
-    }
-    for warning in new_losses(before, report) {
-        tracing::warn!(workspace = %id, file = %warning.file.display(), "a hook is not loaded: {warning}");
-    }
     for file in former.keys().filter(|file| !current.contains_key(*file)) {
         tracing::info!(workspace = %id, file = %file.display(), "the hook file is no longer broken");
-    }
-    for powerless in report.powerless_switches() {
-        let is_known =
-            before.is_some_and(|before| before.powerless_switches().any(|known| known == powerless));
-        if !is_known {
-            tracing::warn!(workspace = %id, "{powerless}");
-        }
-    }
-    for missing in report.missing_required() {
-        let is_known = before.is_some_and(|before| before.missing_required().any(|known| known == missing));
-        if !is_known {
-            tracing::error!(workspace = %id, "{}; its events are blocked", missing.message);
-        }
-    }
-    let is_complete = |report: &LoadReport| report.missing_required().next().is_none();
-    if is_complete(report) && before.is_some_and(|before| !is_complete(before)) {
-        tracing::info!(workspace = %id, "every required hook is in force again");
-    }
-    let LoadReport { version, changes, .. } = report;
-    if before.is_some() && !changes.is_empty() {
-        let HookChanges { added, removed, changed } = changes;
-        let (added, removed, changed) = (NameList(added), NameList(removed), NameList(changed));
-        tracing::info!(workspace = %id, version, %added, %removed, %changed, "hooks reloaded");
     }
 }
 

@@ -13,16 +13,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     error::Retry,
-    exchange::{Exchange, read_response},
+    exchange::{Exchange, MAX_HEADERS, read_response},
     server_identity::{self, ServerIdentityError},
 };
 use crate::model::TraceParent;
 
 /// The longest body that is sent in one piece with its head, in bytes.
 const ONE_PIECE_BYTES: usize = 64 << 10;
-
-/// The maximum number of headers of a response.
-pub(super) const MAX_HEADERS: usize = 32;
 
 /// The header with the mark of a process inside a hook.
 pub(super) const HOOK_MARK: &str = "hookyard-hook";

@@ -9,8 +9,8 @@ const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 /// The length of most responses, in bytes.
 const RESPONSE_BYTES: usize = 4 << 10;
 
-/// The most headers of a usual response.
-const MAX_HEADERS: usize = 32;
+/// The maximum number of headers of a response.
+pub(crate) const MAX_HEADERS: usize = 32;
 
 /// What a response begins with that has an answer.
 const SUCCESS: &[u8] = b"HTTP/1.1 200 ";

@@ -48,7 +48,7 @@ pub use audit::AuditError;
 pub use client::{Client, ClientError, ClientResponse};
 pub use error::Retry;
 #[cfg(feature = "cli")]
-pub(crate) use exchange::{Exchange, whole_body};
+pub(crate) use exchange::{Exchange, MAX_HEADERS, whole_body};
 #[cfg(feature = "cli")]
 pub(crate) use handed_over::HandedOver;
 pub use handed_over::HandedOverError;

@@ -5,7 +5,10 @@ use std::{
     os::unix::net::UnixStream,
 };
 
-use super::client::{Client, ClientError, ClientResponse, MAX_HEADERS};
+use super::{
+    client::{Client, ClientError, ClientResponse},
+    exchange::MAX_HEADERS,
+};
 
 /// The longest line, in bytes.
 const MAX_LINE_BYTES: usize = 64 << 20;

@@ -112,7 +112,7 @@ impl Recorder for OwnRecorder {
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
         match named(&self.families.counters, key) {
-            Some((family, _)) => Counter::from_arc(family.of(key, ShardedCounter::default)),
+            Some(family) => Counter::from_arc(family.of(key, ShardedCounter::default)),
             None => self.others.register_counter(key, metadata),
         }
     }
@@ -123,7 +123,7 @@ impl Recorder for OwnRecorder {
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
         match named(&self.families.histograms, key) {
-            Some((family, bounds)) => Histogram::from_arc(family.of(key, || BucketHistogram::new(bounds))),
+            Some(family) => Histogram::from_arc(family.of(key, || BucketHistogram::new(family.bounds()))),
             None => self.others.register_histogram(key, metadata),
         }
     }
@@ -158,10 +158,9 @@ impl Families {
     }
 }
 
-/// The family of a series, with its bounds.
-fn named<'a, S>(families: &'a [Family<S>], key: &Key) -> Option<(&'a Family<S>, &'static [f64])> {
-    let family = families.iter().find(|family| family.metric.name == key.name())?;
-    Some((family, family.bounds()))
+/// The family of a series.
+fn named<'a, S>(families: &'a [Family<S>], key: &Key) -> Option<&'a Family<S>> {
+    families.iter().find(|family| family.metric.name == key.name())
 }
 
 impl<S> Family<S> {

@@ -15,10 +15,10 @@ use super::{
     stream::DaemonStream,
     usage::TargetUsage,
 };
-use crate::model::{DialectName, EventKind};
-
-/// The most headers of a response.
-const MAX_HEADERS: usize = 32;
+use crate::{
+    daemon::MAX_HEADERS,
+    model::{DialectName, EventKind},
+};
 
 /// The largest response, in bytes.
 const LARGEST_RESPONSE: usize = 64 << 20;

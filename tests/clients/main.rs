@@ -77,9 +77,23 @@ fn the_types_of_the_clients_are_those_of_the_schemas() {
     }
 }
 
-/// The fenced blocks of one language of the page, in order.
+#[test]
+fn the_sdks_of_workers_are_those_of_the_clients() {
+    let read = |path: &str| fs::read_to_string(repository().join(path)).unwrap();
+    for (source, copy) in [
+        ("clients/python/hookyard_client/worker.py", "config/workers/python/hookyard_worker.py"),
+        ("clients/typescript/src/worker.js", "config/workers/javascript/hookyard-worker.mjs"),
+        ("clients/typescript/src/worker.js", "clients/typescript/dist/worker.js"),
+    ] {
+        assert!(read(copy) == read(source), "{copy} is not {source}: run scripts/clients --write");
+    }
+}
+
+/// The fenced blocks of one language of the page, in order. What it says about agent frameworks is tested in them, by
+/// `scripts/clients`.
 fn blocks(language: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join("docs/clients.md")).unwrap();
+    let text = text.split_once("\n## Agent frameworks\n").unwrap().0;
     let fence = format!("\n```{language}\n");
     text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
 }

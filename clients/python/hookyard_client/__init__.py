@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
-
-from ._address import Address
-from ._client import Hookyard
-from ._events import ToolCall
-from ._limits import Limits, Options
-from ._outcome import Outcome
-from ._problem import Problem
-
+# That of `typing`, whose import takes as long as all of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Callable
+
     from typing_extensions import Unpack
 
     from ._asyncio import AsyncHookyard
+    from ._client import Hookyard
+    from ._events import ToolCall
     from ._fake import FakeHookyard, fake, fake_async
+    from ._limits import Options
+    from ._outcome import Outcome
+    from ._problem import Problem
     from ._schema import CanonicalEvent, CanonicalOutcome, EventKind, Note, Report, Target, Verdict
 
 __all__ = [
@@ -38,7 +38,9 @@ def connect(
     `listen.tcp`, with the `token` of `listen.token_file`. With none of them: `HOOKYARD_LISTEN_LINES`,
     `HOOKYARD_LISTEN_SOCKET`, or the default socket. A daemon that is away is no error here: each event says so.
     """
-    from ._client import SocketDoor
+    from ._address import Address
+    from ._client import Hookyard, SocketDoor
+    from ._limits import Limits
 
     return Hookyard(SocketDoor(Address(lines, socket, url, token)), Limits(**options))
 
@@ -52,14 +54,19 @@ def connect_async(
     **options: Unpack[Options],
 ) -> AsyncHookyard:
     """The same for asyncio: with `lines`, all events share a connection."""
+    from ._address import Address
     from ._asyncio import AsyncHookyard, HttpDoor, LinesDoor
+    from ._limits import Limits
 
     address = Address(lines, socket, url, token)
     return AsyncHookyard(LinesDoor(address) if address.is_lines else HttpDoor(address), Limits(**options))
 
 
-# What few programs need is imported where it is asked for.
-_LATER = {"AsyncHookyard": "_asyncio", "FakeHookyard": "_fake", "fake": "_fake", "fake_async": "_fake"}
+# Is imported where it is asked for: a hook with `hookyard_client.worker` needs none of it, and may start for each event.
+_LATER = {
+    "AsyncHookyard": "_asyncio", "FakeHookyard": "_fake", "Hookyard": "_client", "Outcome": "_outcome", "Problem": "_problem",
+    "ToolCall": "_events", "fake": "_fake", "fake_async": "_fake",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,9 +18,10 @@ def cases(name):
 
 
 class Daemon:
-    """The daemon of `HOOKYARD_PROGRAM`, or of the PATH, with the workspace of the conformance suite."""
+    """The daemon of `HOOKYARD_PROGRAM`, or of the PATH, with a workspace of the conformance suite."""
 
-    def __init__(self):
+    def __init__(self, workspace="workspace"):
+        self.workspace = CONFORMANCE / workspace
         self._directory = tempfile.TemporaryDirectory(prefix="hookyard-client-")
         self.path = Path(self._directory.name)
         self.lines, self.socket = str(self.path / "lines.sock"), str(self.path / "hookyard.sock")
@@ -31,7 +32,7 @@ class Daemon:
 
     def start(self):
         program = os.environ.get("HOOKYARD_PROGRAM", "hookyard")
-        words = [program, "serve", "--config", "hookyard.yaml", "--home", self.path, "--workspace", CONFORMANCE / "workspace",
+        words = [program, "serve", "--config", "hookyard.yaml", "--home", self.path, "--workspace", self.workspace,
                  "--socket", self.socket, "--set", f"listen.lines={self.lines}", "--tcp", "127.0.0.1:0",
                  "--token-file", "token", "--exit-when-idle", "2m", "--log", "human"]
         log = self.path / "log"

@@ -354,10 +354,23 @@ class Fakes(unittest.TestCase):
 
 class Package(unittest.TestCase):
     def test_the_import_is_small(self):
-        program = "import sys, hookyard_client; print(sorted({'asyncio', 'ssl', 'http', 'logging', 'urllib'} & {*sys.modules}))"
         root = os.path.dirname(os.path.dirname(hookyard_client.__file__))
-        run = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, check=True, text=True)
-        self.assertEqual(run.stdout, "[]\n")
+        large = {"asyncio", "ssl", "http", "logging", "urllib"}
+        for imported, without in (("hookyard_client._client", large), ("hookyard_client.worker", large | {"socket", "typing"})):
+            program = f"import sys, {imported}; print(sorted({without} & {{*sys.modules}}))"
+            run = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, check=True, text=True)
+            self.assertEqual(run.stdout, "[]\n", imported)
+
+    def test_a_worker_serves_events(self):
+        program = "from hookyard_client.worker import serve; serve(lambda envelope: {'reason': envelope['tool_name']})"
+        root = os.path.dirname(os.path.dirname(hookyard_client.__file__))
+        for mode, given, expected in (
+            ("1", '{"id":"7","envelope":{"tool_name":"Bash"}}\n', '{"hookyard":1,"pipeline":true}\n{"id":"7","output":{"reason": "Bash"}}\n'),
+            ("", '{"tool_name":"Bash"}', '{"reason": "Bash"}\n'),
+        ):
+            run = subprocess.run([sys.executable, "-c", program], cwd=root, env={**os.environ, "HOOKYARD_WORKER": mode},
+                                 input=given, capture_output=True, check=True, text=True, timeout=60)
+            self.assertEqual(run.stdout, expected)
 
     def test_what_the_package_names_is_there(self):
         for name in hookyard_client.__all__:

@@ -3,6 +3,7 @@
 from typing_extensions import assert_never, assert_type
 
 from hookyard_client import Outcome, Verdict, connect, connect_async, fake
+from hookyard_client.worker import serve
 
 
 def act(verdict: Verdict) -> str:
@@ -32,3 +33,8 @@ def threads() -> None:
 async def asyncio() -> None:
     async with connect_async() as yard:
         assert_type(await yard.agent_stopping(run="r"), Outcome)
+
+
+def worker() -> None:
+    serve(lambda envelope: {"decision": "block"} if envelope["tool_name"] == "Bash" else None, threads=8)
+    serve(lambda envelope: "block")  # type: ignore[arg-type, return-value]

@@ -250,3 +250,19 @@ describe("a fake", () => {
     assert.equal((await yard.notification({ run: "r" })).problem.code, "unknown_verdict");
   });
 });
+
+describe("the SDK of workers", () => {
+  test("serves events in each mode", async () => {
+    const program = `
+      import { serve } from ${JSON.stringify(new URL("../dist/worker.js", import.meta.url).href)};
+      await serve(({ tool_name }) => ({ reason: tool_name }));`;
+    const serve = (HOOKYARD_WORKER, given) =>
+      promisify((callback) => {
+        const child = execFile(process.execPath, ["--input-type=module", "-e", program], { env: { HOOKYARD_WORKER }, timeout: 60_000 }, callback);
+        child.stdin.end(given);
+      })();
+    const event = '{"id":"7","envelope":{"tool_name":"Bash"}}\n';
+    assert.equal(await serve("1", event), '{"hookyard":1,"multiplex":true}\n{"id":"7","output":{"reason":"Bash"}}\n');
+    assert.equal(await serve("", '{"tool_name":"Bash"}'), '{"reason":"Bash"}');
+  });
+});

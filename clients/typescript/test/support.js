@@ -21,9 +21,10 @@ export class Directory {
   }
 }
 
-/** The daemon of `HOOKYARD_PROGRAM`, or of the PATH, with the workspace of the conformance suite. */
+/** The daemon of `HOOKYARD_PROGRAM`, or of the PATH, with a workspace of the conformance suite. */
 export class Daemon {
-  constructor(directory) {
+  constructor(directory, workspace = "workspace") {
+    this.workspace = `${CONFORMANCE}${workspace}`;
     this.directory = directory.path;
     this.lines = `${this.directory}/lines.sock`;
     this.socket = `${this.directory}/hookyard.sock`;
@@ -35,7 +36,7 @@ export class Daemon {
   async start() {
     const program = process.env.HOOKYARD_PROGRAM ?? "hookyard";
     const { directory, lines, socket } = this;
-    const words = ["serve", "--config", "hookyard.yaml", "--home", directory, "--workspace", `${CONFORMANCE}workspace`,
+    const words = ["serve", "--config", "hookyard.yaml", "--home", directory, "--workspace", this.workspace,
       "--socket", socket, "--set", `listen.lines=${lines}`, "--tcp", "127.0.0.1:0", "--token-file", "token",
       "--exit-when-idle", "2m", "--log", "human"];
     const log = `${directory}/log`;

@@ -1,6 +1,7 @@
 /** What the compiler must accept, and what it must not. It is compiled and never run. */
 
 import { connect, fake, type Outcome, type Verdict } from "../dist/index.js";
+import { serve } from "../dist/worker.js";
 
 /** A new verdict would stop this from compiling. */
 export function act(verdict: Verdict): string {
@@ -30,4 +31,11 @@ export async function payloads(): Promise<string> {
   // @ts-expect-error: there is no such kind of event.
   fake({ before_tool_dispach: {} });
   return outcome.payload.command + prompt.payload;
+}
+
+export async function worker(): Promise<void> {
+  await serve(({ tool_input }) => (tool_input.command === "ls" ? undefined : { decision: "block" }));
+  await serve(async (_, signal) => ({ reason: String(signal.aborted) }));
+  // @ts-expect-error: an output is an object.
+  await serve(() => "block");
 }

@@ -1,6 +1,6 @@
 """Serves one hook function in all three modes: oneshot, prespawn and worker.
 
-    from hookyard_worker import serve
+    from hookyard_worker import serve    # In the package hookyard-client, it is hookyard_client.worker.
 
     def guard(envelope):
         return {"decision": "block", "reason": "no"} if ... else None

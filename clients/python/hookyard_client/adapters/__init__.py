@@ -1,1 +1,5 @@
-"""Hooks of agent SDKs that ask hookyard."""
+"""Hooks of agent frameworks that ask hookyard."""
+
+from ._shared import Halted, Place
+
+__all__ = ["Halted", "Place"]

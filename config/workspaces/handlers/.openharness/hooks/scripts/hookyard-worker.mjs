@@ -1,6 +1,6 @@
 // Serves one hook function in all three modes: oneshot, prespawn and worker.
 //
-//     import { serve } from "./hookyard-worker.mjs";
+//     import { serve } from "./hookyard-worker.mjs"; // In the package hookyard-client, it is "hookyard-client/worker".
 //     serve((envelope, signal) => (isBad(envelope) ? { decision: "block", reason: "no" } : undefined));
 //
 // The function gets the envelope and returns the output object, or nothing if it has no opinion; it may be async. If it

@@ -1,0 +1,187 @@
+"""The adapters in their frameworks: every example with the cases that all adapters share, at a daemon and without one.
+
+The frameworks are those of `requirements.txt`, which `scripts/clients` installs.
+"""
+
+import asyncio
+import importlib
+import inspect
+import logging
+import re
+import sys
+import unittest
+from pathlib import Path
+
+from support import Daemon, cases
+
+from hookyard_client import Problem, connect, connect_async, fake, fake_async
+
+CLIENTS = Path(__file__).parents[2]
+EXAMPLES = CLIENTS / "python/examples"
+sys.path.insert(0, str(EXAMPLES))
+TOKEN = "ghp_" + "a1B2" * 9
+
+logging.getLogger("google_adk").setLevel(logging.CRITICAL)
+
+
+def run_tool(command):
+    return f"token {TOKEN}" if command == "cat token" else f"ran {command}"
+
+
+def away(_):
+    raise Problem("down", "nobody is there", "start it", "safe")
+
+
+class Adapter:
+    """The tests of one adapter."""
+
+    fake = staticmethod(fake_async)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.example = importlib.import_module(cls.name)
+
+    def play(self, yard, turns, place=None, **options):
+        """Plays with the client for asyncio."""
+
+        async def play():
+            try:
+                return await self.example.play(yard, turns, place=place, run_tool=run_tool, **options)
+            finally:
+                closed = yard.close()
+                if inspect.isawaitable(closed):
+                    await closed
+
+        return asyncio.run(asyncio.wait_for(play(), 60))
+
+    def connect(self):
+        return connect_async(lines=daemon.lines)
+
+    def test_the_shared_cases(self):
+        for number, case in enumerate(cases("frameworks")):
+            with self.subTest(case["name"]):
+                options = {key: case[key] for key in ("prompt", "approve") if key in case}
+                if "prompt" in options:
+                    options["prompt"] = options["prompt"].replace("TOKEN", TOKEN)
+                place = {"run": f"{self.id()}-{number}", "cwd": str(daemon.workspace)}
+                played = self.play(self.connect(), case["turns"], place, **options)
+                told = [None if expected is None else said for said, expected in zip(played["told"], case["told"])]
+                self.assertEqual((played["ran"], told, len(played["told"])), (case["ran"], case["told"], len(case["told"])))
+                ended = case["ended"]
+                self.assertIn(played["ended"], ended if isinstance(ended, list) else [ended])
+                self.assertIn(case.get("asked", ""), played["asked"])
+                self.assertNotIn(TOKEN, played["asked"])
+
+    def test_nothing_runs_and_nothing_is_told_without_a_verdict(self):
+        for kind, ran in (("before_tool_dispatch", []), ("after_tool_dispatch", ["ls"])):
+            with self.subTest(kind):
+                played = self.play(self.fake({kind: away}), [["ls"]], {"run": "r"})
+                self.assertEqual(played["ran"], ran)
+                self.assertIn("hookyard gave no verdict: nobody is there", played["told"][0])
+                allowed = self.play(self.fake({kind: away}, if_down="allow", on_problem=lambda *_: None), [["ls"]], {"run": "r"})
+                self.assertEqual((allowed["ran"], allowed["told"]), (["ls"], ["ran ls"]))
+        played = self.play(self.fake({"before_model_call": away}), [["ls"]], {"run": "r"})
+        self.assertEqual(played["ran"], [])
+        self.assertIn("hookyard gave no verdict: nobody is there", played["ended"])
+
+    def test_events_say_what_runs_and_which_call_it_is(self):
+        yard = self.fake({"before_tool_dispatch": {"patched": {"tool_input": {"command": "ls -l"}}}})
+        self.play(yard, [["ls"]], {"run": "run-7", "session": "session-7"})
+        events = [event for event in yard.events if event["event"] != "before_model_call"]
+        self.assertGreater(len(yard.events), len(events))
+        for event in yard.events:
+            self.assertEqual((event["run_id"], event["session_id"]), ("run-7", "session-7"))
+        for event, command in zip([events[0], events[-1]], ["ls", "ls -l"]):
+            self.assertEqual((event["tool_name"], event["tool_input"], event["tool_call_id"]), ("bash", {"command": command}, "call-0-0"))
+        self.assertEqual(events[-1]["event"], "after_tool_dispatch")
+        self.assertIn("ran ls -l", str(events[-1]["tool_output"]))
+
+    def test_the_page_shows_what_is_tested(self):
+        page = (CLIENTS.parent / "docs/clients.md").read_text()
+        text = stripped((EXAMPLES / f"{self.name}.py").read_text())
+        shown = [block for block in re.findall(r"\n```python\n(.*?)\n```", page, re.S) if f"adapters.{self.module} " in block]
+        self.assertEqual(len(shown), 1)
+        for part in shown[0].split("\n\n"):
+            self.assertIn(stripped(part), text)
+
+
+def stripped(text):
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+class OpenaiAgents(Adapter, unittest.TestCase):
+    name, module = "openai_agents", "openai_agents"
+
+    def test_a_tool_that_nothing_can_stand_before_is_refused(self):
+        from agents import WebSearchTool
+
+        from hookyard_client.adapters.openai_agents import guarded
+
+        with self.assertRaisesRegex(TypeError, "function tools alone"):
+            guarded(fake_async(), [WebSearchTool()], {"run": "r"})
+
+    def test_an_approval_of_its_own_stays_with_a_tool(self):
+        from agents import function_tool
+
+        from hookyard_client.adapters.openai_agents import guarded
+
+        async def own(_, arguments, __):
+            return arguments["command"] == "own"
+
+        tool = function_tool(lambda command: command, name_override="bash", description_override="", needs_approval=own)
+        [tool] = guarded(fake_async(), [tool], {"run": "r"})
+
+        async def needs(command):
+            class Context:
+                context = None
+
+            return await tool.needs_approval(Context, {"command": command}, "c")
+
+        self.assertEqual((asyncio.run(needs("own")), asyncio.run(needs("ls"))), (True, False))
+
+
+class Langchain(Adapter, unittest.TestCase):
+    name, module = "langchain_agent", "langchain"
+
+    def test_a_client_for_asyncio_cannot_be_used_without_it(self):
+        from langchain.agents import create_agent
+
+        from hookyard_client.adapters.langchain import HookyardMiddleware
+
+        model = self.example.Script(messages=iter(["done"]))
+        agent = create_agent(model, middleware=[HookyardMiddleware(fake_async(), {"run": "r"})])
+        with self.assertRaisesRegex(TypeError, "ainvoke"):
+            agent.invoke({"messages": [("user", "go")]})
+        self.assertEqual(model.asked, [])
+
+
+class LangchainWithThreads(Langchain):
+    fake = staticmethod(fake)
+
+    def connect(self):
+        return connect(lines=daemon.lines)
+
+
+class GoogleAdk(Adapter, unittest.TestCase):
+    name, module = "google_adk", "google_adk"
+
+    def test_the_run_is_the_invocation(self):
+        yard = fake_async()
+        self.play(yard, [["ls"]], {"workspace": "w"})
+        [run] = {event["run_id"] for event in yard.events}
+        self.assertTrue(run.startswith("e-"), run)
+        self.assertNotEqual(yard.events[0]["session_id"], run)
+
+
+def setUpModule():
+    global daemon
+    daemon = Daemon("frameworks")
+    daemon.start()
+
+
+def tearDownModule():
+    daemon.remove()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,23 @@
+/** What the adapters have in common. */
+export const placeOf = (place, context) => (typeof place === "function" ? place(context) : place);
+/** A hook ended the run. It comes out where the host has started the run, in some frameworks as the cause of another error. */
+export class Halted extends Error {
+    name = "Halted";
+}
+/** The halt in an error of a framework, or undefined: it is another error. */
+export function haltIn(error) {
+    if (error instanceof Halted || typeof error !== "object" || error === null)
+        return error;
+    return haltIn(error.error ?? error.cause ?? undefined);
+}
+/** What the model is told in place of a result, or undefined: go on. Throws `Halted` if the run ends. */
+export function refusal({ verdict, proceeds, reason, notes }, isApproved = false) {
+    if (verdict === "halt")
+        throw new Halted(reason ?? "a hook ended the run");
+    if (proceeds || (verdict === "ask" && isApproved))
+        return undefined;
+    const forModel = notes.filter(({ kind }) => kind === "additional_context").map(({ text }) => text);
+    return [reason ?? "a hook blocked this", ...forModel].join("\n");
+}
+/** Whether hooks changed something: then `payload` takes its place. */
+export const isPatched = ({ patched }) => Object.keys(patched ?? {}).length > 0;

@@ -1,0 +1,261 @@
+/**
+ * The adapters in their frameworks: every example with the cases that all adapters share, at a daemon and without one. The
+ * frameworks are those of `package-lock.json`, which `scripts/clients` installs.
+ */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { connect, fake, Problem } from "../dist/index.js";
+import { cases, Daemon, Directory, until } from "./support.js";
+
+const TOKEN = "ghp_" + "a1B2".repeat(9);
+const runTool = (command) => (command === "cat token" ? `token ${TOKEN}` : `ran ${command}`);
+const away = () => {
+  throw new Problem("down", "nobody is there", "start it", "safe");
+};
+const NONE = /hookyard gave no verdict: nobody is there/;
+const text = (path) => readFileSync(new URL(path, import.meta.url), "utf8");
+const stripped = (code) => code.split("\n").map((line) => line.trim()).join("\n");
+
+const directory = new Directory();
+const daemon = new Daemon(directory, "frameworks");
+before(() => daemon.start());
+after(async () => {
+  await daemon.kill();
+  directory.remove();
+});
+
+const FRAMEWORKS = { "openai-agents": {}, langchain: {}, "ai-sdk": {}, mcp: { lacks: ["model", "pause"] } };
+for (const [name, { lacks = [] }] of Object.entries(FRAMEWORKS)) {
+  describe(name, async () => {
+    const { play } = await import(`../examples/${name}.js`);
+
+    for (const { name: title, needs, turns, prompt, approve, ...expected } of cases("frameworks")) {
+      if (lacks.includes(needs)) continue;
+      test(title, async () => {
+        const yard = await connect({ lines: daemon.lines });
+        const place = { run: `${name} ${title}`, cwd: daemon.workspace };
+        const played = await play(yard, turns, { prompt: prompt?.replace("TOKEN", TOKEN), approve, place, runTool });
+        yard.close();
+        const told = played.told.map((said, number) => (expected.told[number] === null ? null : said));
+        assert.deepEqual([played.ran, told], [expected.ran, expected.told]);
+        assert([expected.ended].flat().includes(played.ended), played.ended);
+        assert(String(played.asked).includes(expected.asked ?? "") && !String(played.asked).includes(TOKEN), played.asked);
+      });
+    }
+
+    test("nothing runs and nothing is told without a verdict", async () => {
+      const place = { run: "r" };
+      for (const [kind, ran] of [["before_tool_dispatch", []], ["after_tool_dispatch", ["ls"]]]) {
+        const played = await play(fake({ [kind]: away }), [["ls"]], { place, runTool });
+        assert.deepEqual(played.ran, ran);
+        assert.match(played.told[0], NONE);
+        const allowed = await play(fake({ [kind]: away }, { ifDown: "allow", onProblem: () => {} }), [["ls"]], { place, runTool });
+        assert.deepEqual([allowed.ran, allowed.told], [["ls"], ["ran ls"]]);
+      }
+      if (lacks.includes("model")) return;
+      const played = await play(fake({ before_model_call: away }), [["ls"]], { place, runTool });
+      assert.deepEqual(played.ran, []);
+      assert.match(played.ended, NONE);
+    });
+
+    test("events say what runs and which call it is", async () => {
+      const yard = fake({ before_tool_dispatch: { patched: { tool_input: { command: "ls -l" } } } });
+      await play(yard, [["ls"], ["ls"]], { place: { run: "run-7", session: "session-7" }, runTool });
+      for (const event of yard.events) assert.deepEqual([event.run_id, event.session_id], ["run-7", "session-7"]);
+      const events = yard.events.filter(({ event }) => event !== "before_model_call");
+      assert.equal(events.length < yard.events.length, !lacks.includes("model"));
+      const [first, last] = [events[0], events.at(-1)];
+      assert.deepEqual([first.event, first.tool_name, first.tool_input], ["before_tool_dispatch", "bash", { command: "ls" }]);
+      assert.deepEqual([last.event, last.tool_name, last.tool_input], ["after_tool_dispatch", "bash", { command: "ls -l" }]);
+      assert.match(JSON.stringify(last.tool_output), /ran ls -l/);
+      const ids = new Set(events.map((event) => event.tool_call_id));
+      assert(ids.size === 2 && !ids.has(undefined), [...ids].join());
+    });
+
+    test("the page shows what is tested", () => {
+      const blocks = [...text("../../../docs/clients.md").matchAll(/\n```js\n([^]*?)\n```/g)].map(([, code]) => code);
+      const shown = blocks.filter((code) => code.includes(`/adapters/${name}"`));
+      assert.equal(shown.length, 1);
+      const code = stripped(text(`../examples/${name}.js`));
+      for (const part of shown[0].split("\n\n")) assert(code.includes(stripped(part)), part);
+    });
+  });
+}
+
+describe("ai-sdk, beside the example", async () => {
+  const { streamText, stepCountIs, tool, wrapLanguageModel } = await import("ai");
+  const { MockLanguageModelV3, simulateReadableStream } = await import("ai/test");
+  const { z } = await import("zod");
+  const { haltIn, hookyard } = await import("../dist/adapters/ai-sdk.js");
+  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+
+  test("streams are guarded alike, and nobody sees a part of an output before hooks do", async () => {
+    const call = { type: "tool-call", toolName: "bash", toolCallId: "1", input: '{"command":"ls"}' };
+    const chunks = [{ type: "stream-start", warnings: [] }, call, { type: "finish", finishReason: { unified: "tool-calls" }, usage }];
+    const model = new MockLanguageModelV3({ doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) });
+    async function* execute() {
+      yield "part";
+      yield `whole ${TOKEN}`;
+    }
+    const outputs = [];
+    const yard = fake({
+      after_tool_dispatch: ({ tool_output }) => (outputs.push(tool_output), { verdict: "halt", reason: "enough" }),
+    });
+    const guard = hookyard(yard, { run: "r" });
+    const errors = [];
+    const { fullStream } = streamText({
+      model: wrapLanguageModel({ model, middleware: guard.middleware }),
+      tools: guard.tools({ bash: tool({ inputSchema: z.object({ command: z.string() }), execute }) }),
+      prompt: "go",
+      stopWhen: stepCountIs(5),
+      onError: ({ error }) => errors.push(error),
+    });
+    const seen = [];
+    for await (const part of fullStream) seen.push(part);
+    assert.deepEqual(outputs, [`whole ${TOKEN}`]);
+    assert(!JSON.stringify(seen).includes(TOKEN) && !seen.some(({ type }) => type === "tool-result"));
+    assert.deepEqual([model.doStreamCalls.length, haltIn(errors[0])?.message], [1, "enough"]);
+  });
+
+  test("a call that asks only when it is about to run does not run", async () => {
+    let ran = false;
+    const verdicts = ["proceed", "ask"];
+    const guard = hookyard(fake({ before_tool_dispatch: () => ({ verdict: verdicts.shift(), reason: "changed" }) }), { run: "r" });
+    const { bash } = guard.tools({ bash: tool({ inputSchema: z.object({}), execute: () => (ran = true) }) });
+    const options = { toolCallId: "1", messages: [{ role: "user", content: "go" }] };
+    assert.equal(await bash.needsApproval({}, options), false);
+    assert.deepEqual([await bash.execute({}, options), ran], ["changed", false]);
+  });
+
+  test("an approval of its own stays with a tool", async () => {
+    const needsApproval = ({ command }) => command === "own";
+    const guard = hookyard(fake(), { run: "r" });
+    const { bash } = guard.tools({ bash: tool({ inputSchema: z.object({ command: z.string() }), needsApproval, execute: () => "" }) });
+    const needs = (command) => bash.needsApproval({ command }, { toolCallId: "1", messages: [] });
+    assert.deepEqual([await needs("own"), await needs("ls")], [true, false]);
+  });
+});
+
+describe("mcp, beside the example", async () => {
+  const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const { StreamableHTTPServerTransport } = await import("@modelcontextprotocol/sdk/server/streamableHttp.js");
+  const { InMemoryTransport } = await import("@modelcontextprotocol/sdk/inMemory.js");
+  const { callAll, personClient, shellServer } = await import("../examples/mcp.js");
+  const { bridge } = await import("../dist/adapters/mcp.js");
+  const TURNS = [["rm -rf /"], ["npm install"], ["curl http://x"], ["cat token"], ["give up"], ["ls"]];
+  const TOLD = ["this would remove everything\nremove one directory of the project", "ran npm ci", "ran curl https://x", "token [redacted github-token]"];
+  const program = fileURLToPath(new URL("../dist/adapters/hookyard-mcp.js", import.meta.url));
+  const proxied = (args, env = {}) =>
+    new StdioClientTransport({ command: process.execPath, args: [program, ...args], cwd: daemon.workspace, stderr: "inherit",
+      env: { PATH: process.env.PATH, HOOKYARD_LISTEN_LINES: daemon.lines, ...env } });
+
+  /** A server of HTTP at which each session begins with `open`. */
+  async function listen(open) {
+    const sessions = new Map();
+    const server = createServer(async (request, response) => {
+      let transport = sessions.get(request.headers["mcp-session-id"]);
+      if (!transport) {
+        transport = new StreamableHTTPServerTransport({
+          sessionIdGenerator: () => crypto.randomUUID(),
+          onsessioninitialized: (id) => sessions.set(id, transport),
+        });
+        await open(transport);
+      }
+      await transport.handleRequest(request, response);
+    });
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return { url: `http://127.0.0.1:${server.address().port}/`, close: () => (server.closeAllConnections(), server.close()) };
+  }
+
+  async function conversation(transport) {
+    const client = personClient(true);
+    await client.connect(transport);
+    const played = await callAll(client, TURNS);
+    // What is halted stays halted.
+    await assert.rejects(client.callTool({ name: "bash", arguments: { command: "ls" } }), /Halted: enough/);
+    await client.close();
+    assert.deepEqual(played, { told: TOLD, ended: "halted: enough" });
+  }
+
+  test("the program stands before a program", async () => {
+    const server = fileURLToPath(new URL("mcp-server.js", import.meta.url));
+    await conversation(proxied([process.execPath, server]));
+  });
+
+  test("the program stands before a server over HTTP, with what authorises it", async () => {
+    const seen = new Set();
+    const server = await listen(async (transport) => {
+      const { handleRequest } = transport;
+      transport.handleRequest = (request, ...rest) => (seen.add(request.headers.authorization), handleRequest.call(transport, request, ...rest));
+      await shellServer(runTool).connect(transport);
+    });
+    await conversation(proxied([server.url], { HOOKYARD_MCP_AUTHORIZATION: "Bearer t" }));
+    assert.deepEqual([...seen], ["Bearer t"]);
+    server.close();
+  });
+
+  test("the bridge stands between HTTP and HTTP", async () => {
+    const server = await listen((transport) => shellServer(runTool).connect(transport));
+    const yard = await connect({ lines: daemon.lines });
+    const proxy = await listen(async (transport) => {
+      const place = { run: crypto.randomUUID(), cwd: daemon.workspace };
+      bridge(yard, place, transport, new StreamableHTTPClientTransport(new URL(server.url)));
+    });
+    await conversation(new StreamableHTTPClientTransport(new URL(proxy.url)));
+    for (const { close } of [proxy, server]) close();
+    yard.close();
+  });
+
+  test("the program ends with its client, and says how it is used", async () => {
+    const { spawnSync } = await import("node:child_process");
+    const server = fileURLToPath(new URL("mcp-server.js", import.meta.url));
+    const run = (...args) => spawnSync(process.execPath, [program, ...args], { input: "", timeout: 60_000, encoding: "utf8" });
+    assert.deepEqual(Object.values(run(process.execPath, server)).slice(0, 2), [0, null]);
+    const { status, stderr } = run("--help");
+    assert.equal(status, 2);
+    assert.match(stderr, /usage: hookyard-mcp PROGRAM/);
+  });
+
+  test("what asks is blocked where the client can ask nobody", async () => {
+    const { play } = await import("../examples/mcp.js");
+    const yard = fake({ before_tool_dispatch: { verdict: "ask", reason: "it downloads something" } });
+    assert.deepEqual(await play(yard, [["curl x"]]), { ran: [], told: ["it downloads something"], ended: "done" });
+  });
+
+  test("raw messages cannot come past the hooks", async () => {
+    const [client, toClient] = InMemoryTransport.createLinkedPair();
+    const [toServer, server] = InMemoryTransport.createLinkedPair();
+    const [answers, arrived] = [[], []];
+    client.onmessage = (message) => answers.push(message);
+    server.onmessage = (message) => arrived.push(message);
+    let decide;
+    const decision = new Promise((resolve) => (decide = resolve));
+    const yard = fake();
+    const { beforeToolDispatch } = yard;
+    yard.beforeToolDispatch = async (event, options) => (await decision, beforeToolDispatch.call(yard, event, options));
+    const bridged = bridge(yard, { run: "r" }, toClient, toServer);
+    const call = (id, rest = {}) => client.send({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "bash", arguments: {}, ...rest } });
+    await call(1, { task: { ttl: 1 } });
+    await call(1);
+    await call(2);
+    await client.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 2 } });
+    decide();
+    await until(() => answers.length === 2 && arrived.some(({ method }) => method === "tools/call"));
+    const called = arrived.filter(({ method }) => method === "tools/call");
+    assert.deepEqual(called.map(({ id, params }) => [id, "task" in params]), [[1, false]], "a task, a repeated and a cancelled call");
+    assert.deepEqual(answers.map(({ id, error }) => [id, Boolean(error)]), [[1, true], [2, true]]);
+    await server.send({ jsonrpc: "2.0", id: 0, result: { protocolVersion: "2025-11-25", capabilities: { tasks: {}, tools: {} } } });
+    await server.send({ jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", text: "ran" }] } });
+    await until(() => answers.length === 4);
+    assert.deepEqual(answers.slice(2).map(({ result }) => result.capabilities ?? result.content), [{ tools: {} }, [{ type: "text", text: "ran" }]]);
+    assert.equal(yard.events.filter(({ event }) => event === "after_tool_dispatch").length, 1);
+    await client.close();
+    await bridged;
+  });
+});

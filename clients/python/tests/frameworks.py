@@ -75,14 +75,26 @@ class Adapter:
     def test_nothing_runs_and_nothing_is_told_without_a_verdict(self):
         for kind, ran in (("before_tool_dispatch", []), ("after_tool_dispatch", ["ls"])):
             with self.subTest(kind):
-                played = self.play(self.fake({kind: away}), [["ls"]], {"run": "r"})
+                yard = self.fake({kind: away})
+                played = self.play(yard, [["ls"]], {"run": "r"})
                 self.assertEqual(played["ran"], ran)
+                # No output is reported of what did not run.
+                self.assertEqual(sum(event["event"] == "after_tool_dispatch" for event in yard.events), len(ran))
                 self.assertIn("hookyard gave no verdict: nobody is there", played["told"][0])
                 allowed = self.play(self.fake({kind: away}, if_down="allow", on_problem=lambda *_: None), [["ls"]], {"run": "r"})
                 self.assertEqual((allowed["ran"], allowed["told"]), (["ls"], ["ran ls"]))
         played = self.play(self.fake({"before_model_call": away}), [["ls"]], {"run": "r"})
         self.assertEqual(played["ran"], [])
         self.assertIn("hookyard gave no verdict: nobody is there", played["ended"])
+
+    def test_what_is_blocked_after_a_person_agreed_does_not_run(self):
+        verdicts = ["ask"]
+
+        def judge(_):
+            return {"verdict": verdicts.pop() if verdicts else "block", "reason": "not any more"}
+
+        played = self.play(self.fake({"before_tool_dispatch": judge}), [["ls"]], {"run": "r"}, approve=True)
+        self.assertEqual((played["ran"], played["told"], played["ended"]), ([], ["not any more"], "done"))
 
     def test_events_say_what_runs_and_which_call_it_is(self):
         yard = self.fake({"before_tool_dispatch": {"patched": {"tool_input": {"command": "ls -l"}}}})
@@ -119,6 +131,12 @@ class OpenaiAgents(Adapter, unittest.TestCase):
 
         with self.assertRaisesRegex(TypeError, "function tools alone"):
             guarded(fake_async(), [WebSearchTool()], {"run": "r"})
+
+    def test_a_call_that_asks_only_when_it_is_about_to_run_does_not_run(self):
+        verdicts = ["ask", "proceed"]
+        yard = fake_async({"before_tool_dispatch": lambda _: {"verdict": verdicts.pop(), "reason": "changed"}})
+        played = self.play(yard, [["ls"]], {"run": "r"}, approve=True)
+        self.assertEqual((played["ran"], played["told"]), ([], ["changed"]))
 
     def test_an_approval_of_its_own_stays_with_a_tool(self):
         from agents import function_tool

@@ -29,8 +29,14 @@ after(async () => {
   directory.remove();
 });
 
-const FRAMEWORKS = { "openai-agents": {}, langchain: {}, "ai-sdk": {}, mcp: { lacks: ["model", "pause"] } };
-for (const [name, { lacks = [] }] of Object.entries(FRAMEWORKS)) {
+const FRAMEWORKS = {
+  "openai-agents": {},
+  langchain: {},
+  // The SDK asks again whether the approval was needed.
+  "ai-sdk": { blockedLate: 'Tool "bash" does not require approval' },
+  mcp: { lacks: ["model", "pause"] },
+};
+for (const [name, { lacks = [], blockedLate = "not any more" }] of Object.entries(FRAMEWORKS)) {
   describe(name, async () => {
     const { play } = await import(`../examples/${name}.js`);
 
@@ -51,8 +57,11 @@ for (const [name, { lacks = [] }] of Object.entries(FRAMEWORKS)) {
     test("nothing runs and nothing is told without a verdict", async () => {
       const place = { run: "r" };
       for (const [kind, ran] of [["before_tool_dispatch", []], ["after_tool_dispatch", ["ls"]]]) {
-        const played = await play(fake({ [kind]: away }), [["ls"]], { place, runTool });
+        const yard = fake({ [kind]: away });
+        const played = await play(yard, [["ls"]], { place, runTool });
         assert.deepEqual(played.ran, ran);
+        // No output is reported of what did not run.
+        assert.equal(yard.events.filter(({ event }) => event === "after_tool_dispatch").length, ran.length);
         assert.match(played.told[0], NONE);
         const allowed = await play(fake({ [kind]: away }, { ifDown: "allow", onProblem: () => {} }), [["ls"]], { place, runTool });
         assert.deepEqual([allowed.ran, allowed.told], [["ls"], ["ran ls"]]);
@@ -61,6 +70,14 @@ for (const [name, { lacks = [] }] of Object.entries(FRAMEWORKS)) {
       const played = await play(fake({ before_model_call: away }), [["ls"]], { place, runTool });
       assert.deepEqual(played.ran, []);
       assert.match(played.ended, NONE);
+    });
+
+    // Without a pause, a call is asked about once.
+    if (!lacks.includes("pause")) test("what is blocked after a person agreed does not run", async () => {
+      const verdicts = ["ask"];
+      const yard = fake({ before_tool_dispatch: () => ({ verdict: verdicts.pop() ?? "block", reason: "not any more" }) });
+      const played = await play(yard, [["ls"]], { place: { run: "r" }, approve: true, runTool });
+      assert.deepEqual([played.ran, played.told, played.ended], [[], [blockedLate], "done"]);
     });
 
     test("events say what runs and which call it is", async () => {
@@ -86,6 +103,32 @@ for (const [name, { lacks = [] }] of Object.entries(FRAMEWORKS)) {
     });
   });
 }
+
+describe("openai-agents, beside the example", async () => {
+  const { tool, webSearchTool } = await import("@openai/agents");
+  const { z } = await import("zod");
+  const { guarded } = await import("../dist/adapters/openai-agents.js");
+  const { play } = await import("../examples/openai-agents.js");
+
+  test("a call that asks only when it is about to run does not run", async () => {
+    const verdicts = ["ask", "proceed"];
+    const yard = fake({ before_tool_dispatch: () => ({ verdict: verdicts.pop(), reason: "changed" }) });
+    const played = await play(yard, [["ls"]], { place: { run: "r" }, approve: true });
+    assert.deepEqual([played.ran, played.told], [[], ["changed"]]);
+  });
+
+  test("a tool that nothing can stand before is refused", () => {
+    assert.throws(() => guarded(fake(), [webSearchTool()], { run: "r" }), /function tools alone/);
+  });
+
+  test("an approval of its own stays with a tool", async () => {
+    const needsApproval = async (_, { command }) => command === "own";
+    const parameters = z.object({ command: z.string() });
+    const [bash] = guarded(fake(), [tool({ name: "bash", description: "", parameters, needsApproval, execute: () => "" })], { run: "r" });
+    const needs = (command) => bash.needsApproval({}, { command }, "1");
+    assert.deepEqual([await needs("own"), await needs("ls")], [true, false]);
+  });
+});
 
 describe("ai-sdk, beside the example", async () => {
   const { streamText, stepCountIs, tool, wrapLanguageModel } = await import("ai");
@@ -226,6 +269,26 @@ describe("mcp, beside the example", async () => {
     const { play } = await import("../examples/mcp.js");
     const yard = fake({ before_tool_dispatch: { verdict: "ask", reason: "it downloads something" } });
     assert.deepEqual(await play(yard, [["curl x"]]), { ran: [], told: ["it downloads something"], ended: "done" });
+  });
+
+  test("a call that is cancelled while a person thinks does not run", async () => {
+    const [client, toClient] = InMemoryTransport.createLinkedPair();
+    const [toServer, server] = InMemoryTransport.createLinkedPair();
+    const [answers, arrived] = [[], []];
+    client.onmessage = (message) => answers.push(message);
+    server.onmessage = ({ method }) => arrived.push(method);
+    const bridged = bridge(fake({ before_tool_dispatch: { verdict: "ask" } }), { run: "r" }, toClient, toServer);
+    const send = (method, params, rest) => client.send({ jsonrpc: "2.0", method, params, ...rest });
+    await send("initialize", { capabilities: { elicitation: {} } }, { id: 0 });
+    await send("tools/call", { name: "bash" }, { id: 1 });
+    await until(() => answers.length === 1);
+    assert.equal(answers[0].method, "elicitation/create");
+    await send("notifications/cancelled", { requestId: 1 });
+    await client.send({ jsonrpc: "2.0", id: answers[0].id, result: { action: "accept" } });
+    await until(() => answers.length === 2);
+    assert.deepEqual([answers[1].id, "error" in answers[1], arrived], [1, true, ["initialize", "notifications/cancelled"]]);
+    await client.close();
+    await bridged;
   });
 
   test("raw messages cannot come past the hooks", async () => {

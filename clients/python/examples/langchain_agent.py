@@ -47,12 +47,12 @@ async def play(yard, turns, *, prompt="go", approve=None, place=None, run_tool=l
     model = Script(messages=iter([*(AIMessage("", tool_calls=calls) for calls in calls), AIMessage("done")]))
     # A person is asked by an interrupt, for which the graph needs a checkpointer.
     agent = create_agent(model, tools=[bash], middleware=[HookyardMiddleware(yard, place)], checkpointer=InMemorySaver())
-    ask = agent.ainvoke if asyncio.iscoroutinefunction(type(yard).dispatch) else in_thread(agent.invoke)
+    invoke = agent.ainvoke if asyncio.iscoroutinefunction(type(yard).dispatch) else in_thread(agent.invoke)
     config = {"configurable": {"thread_id": "thread-1"}}
     try:
-        state = await ask({"messages": [("user", prompt)]}, config)
+        state = await invoke({"messages": [("user", prompt)]}, config)
         while "__interrupt__" in state and approve is not None:
-            state = await ask(Command(resume={"type": "approve" if approve else "reject"}), config)
+            state = await invoke(Command(resume={"type": "approve" if approve else "reject"}), config)
         ended = "waits" if "__interrupt__" in state else state["messages"][-1].content
     except Halted as halt:
         ended = f"halted: {halt}"

@@ -90,6 +90,9 @@ for (const [name, { lacks = [], blockedLate = "not any more" }] of Object.entrie
       assert.deepEqual([first.event, first.tool_name, first.tool_input], ["before_tool_dispatch", "bash", { command: "ls" }]);
       assert.deepEqual([last.event, last.tool_name, last.tool_input], ["after_tool_dispatch", "bash", { command: "ls -l" }]);
       assert.match(JSON.stringify(last.tool_output), /ran ls -l/);
+      // By this, hookyard recognises a call that is asked about twice.
+      const asked = events.filter((event) => event.tool_call_id === first.tool_call_id && event.event === first.event);
+      assert.deepEqual(asked, asked.map(() => first));
       const ids = new Set(events.map((event) => event.tool_call_id));
       assert(ids.size === 2 && !ids.has(undefined), [...ids].join());
     });

@@ -7,7 +7,9 @@ import asyncio
 import importlib
 import inspect
 import logging
+import os
 import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -71,6 +73,12 @@ class Adapter:
                 self.assertIn(played["ended"], ended if isinstance(ended, list) else [ended])
                 self.assertIn(case.get("asked", ""), played["asked"])
                 self.assertNotIn(TOKEN, played["asked"])
+
+    def test_the_example_is_a_program(self):
+        environment = {**os.environ, "HOOKYARD_LISTEN_LINES": daemon.lines, "PYTHONPATH": str(CLIENTS / "python")}
+        words = [sys.executable, "-W", "ignore", EXAMPLES / f"{self.name}.py"]
+        run = subprocess.run(words, cwd=daemon.workspace, env=environment, capture_output=True, check=True, text=True, timeout=60)
+        self.assertEqual(run.stdout, "ran: ls\ntold:\n  this would remove everything\nremove one directory of the project\n  ran ls\n")
 
     def test_nothing_runs_and_nothing_is_told_without_a_verdict(self):
         for kind, ran in (("before_tool_dispatch", []), ("after_tool_dispatch", ["ls"])):
@@ -191,6 +199,16 @@ class GoogleAdk(Adapter, unittest.TestCase):
         [run] = {event["run_id"] for event in yard.events}
         self.assertTrue(run.startswith("e-"), run)
         self.assertNotEqual(yard.events[0]["session_id"], run)
+
+
+class Sizes(unittest.TestCase):
+    def test_an_adapter_has_at_most_fifty_lines_of_code(self):
+        paths = [*CLIENTS.glob("python/hookyard_client/adapters/*.py"), *CLIENTS.glob("typescript/src/adapters/*.ts")]
+        self.assertGreater(len(paths), 10)
+        for path in paths:
+            text = re.sub(r'"""[^"]*"""|/\*.*?\*/', "", path.read_text(), flags=re.S)
+            lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith(("#", "//"))]
+            self.assertLessEqual(len(lines), 50, path)
 
 
 def setUpModule():

@@ -4,6 +4,7 @@
  */
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
@@ -53,6 +54,13 @@ for (const [name, { lacks = [], blockedLate = "not any more" }] of Object.entrie
         assert(String(played.asked).includes(expected.asked ?? "") && !String(played.asked).includes(TOKEN), played.asked);
       });
     }
+
+    test("the example is a program", () => {
+      const program = fileURLToPath(new URL(`../examples/${name}.js`, import.meta.url));
+      const env = { ...process.env, HOOKYARD_LISTEN_LINES: daemon.lines };
+      const { stdout, stderr } = spawnSync(process.execPath, [program], { cwd: daemon.workspace, env, encoding: "utf8", timeout: 60_000 });
+      assert.equal(stdout, "ran: ls\ntold:\n  this would remove everything\nremove one directory of the project\n  ran ls\n", stderr);
+    });
 
     test("nothing runs and nothing is told without a verdict", async () => {
       const place = { run: "r" };
@@ -259,7 +267,6 @@ describe("mcp, beside the example", async () => {
   });
 
   test("the program ends with its client, and says how it is used", async () => {
-    const { spawnSync } = await import("node:child_process");
     const server = fileURLToPath(new URL("mcp-server.js", import.meta.url));
     const run = (...args) => spawnSync(process.execPath, [program, ...args], { input: "", timeout: 60_000, encoding: "utf8" });
     assert.deepEqual(Object.values(run(process.execPath, server)).slice(0, 2), [0, null]);

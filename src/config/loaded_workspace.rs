@@ -12,6 +12,7 @@ use super::{
     Settings, WorkspaceSettings,
     connections::{ConnectedAgents, ConnectionRecord},
     content::RulesVersion,
+    declared_roots::DeclaredRoots,
     files::DefinitionFiles,
     last_good_store::{GoodFiles, LastGoodStore, NO_GOOD_FILES},
     workspace_options::{DialectSelection, WorkspaceKind},
@@ -105,6 +106,8 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) previous: Option<(WorkspaceKind, DialectSelection)>,
     /// The registered workspaces around a directory.
     pub(crate) registered: &'a dyn Fn(&Path) -> Vec<RegisteredWorkspace>,
+    /// Where the roots of the workspaces in the settings lead, if somebody keeps that for several loads.
+    pub(crate) declared: Option<&'a DeclaredRoots>,
     /// How far up others are looked for.
     pub(crate) search: OuterSearch,
     /// Directories of the project besides the workspace's own: no programs are taken from these.
@@ -125,6 +128,7 @@ impl<'a> LoadContext<'a> {
             models: &|_| false,
             previous: None,
             registered: &|_| Vec::new(),
+            declared: None,
             search: OuterSearch::default(),
             project_roots: &[],
             last_good: None,

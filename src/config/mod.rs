@@ -13,6 +13,7 @@ mod broken_hooks;
 )]
 mod connections;
 mod content;
+mod declared_roots;
 mod digests;
 mod discover;
 mod files;
@@ -59,6 +60,7 @@ pub(crate) use connections::{
     WHOLE_PROGRAM, small_relay_of,
 };
 pub(crate) use content::hash_of_all;
+pub(crate) use declared_roots::DeclaredRoots;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use digests::sha256;
 #[cfg(any(feature = "cli", feature = "daemon"))]

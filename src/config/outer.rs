@@ -13,6 +13,7 @@ use super::{
     account::{home_directory, moved_home},
     connections::ConnectionRecord,
     content::RulesVersion,
+    declared_roots::DeclaredRoots,
     discover::{self, WORKSPACE_DIRECTORY},
     loaded_workspace::{LoadContext, LoadedWorkspace, OuterSearch, RegisteredWorkspace},
     trust::trusted_roots,
@@ -185,11 +186,8 @@ impl Surroundings {
         // Behind a link in the place of a workspace, what is there applies too.
         let linked = root.canonicalize().ok().filter(|real| real != root);
         let linked = linked.map(|real| real.join(WORKSPACE_DIRECTORY));
-        let mut registered = Vec::new();
-        for place in [root].into_iter().chain(linked.as_deref()) {
-            registered.extend((context.registered)(place));
-            registered.extend(declared_around(place, settings, &registered));
-        }
+        let places: Vec<&Path> = [root].into_iter().chain(linked.as_deref()).collect();
+        let registered = registered_around(&places, settings, context);
         let roots = served_roots(settings, context);
         let is_bounded = |directory: &Path| {
             roots.iter().any(|bound| directory.starts_with(bound))
@@ -255,36 +253,32 @@ impl Surroundings {
     }
 }
 
+/// The registered workspaces around any of these places, and those of the settings, which may be registered later.
+fn registered_around(
+    places: &[&Path],
+    settings: &Settings,
+    context: &LoadContext<'_>,
+) -> Vec<RegisteredWorkspace> {
+    let looked_up = DeclaredRoots::default();
+    let declared = context.declared.unwrap_or(&looked_up);
+    let mut found = Vec::new();
+    for place in places {
+        found.extend((context.registered)(place));
+        for (id, settings) in declared.around(place, settings) {
+            if !found.iter().any(|known: &RegisteredWorkspace| known.settings.root == settings.root) {
+                found.push(RegisteredWorkspace { id, settings });
+            }
+        }
+    }
+    found
+}
+
 /// The `workspace_roots` of the settings and, in the daemon, the directories that connected agents work in.
 fn served_roots(settings: &Settings, context: &LoadContext<'_>) -> Vec<PathBuf> {
     let connected = context.connections.filter(|_| context.search == OuterSearch::Registered);
     let connected = connected.map(ConnectionRecord::roots).unwrap_or_default();
     let roots = settings.workspace_roots.iter().chain(&connected);
     roots.filter_map(|root| root.canonicalize().ok()).collect()
-}
-
-/// The workspaces of the settings around a directory, besides those that are known already.
-fn declared_around(
-    root: &Path,
-    settings: &Settings,
-    known: &[RegisteredWorkspace],
-) -> Vec<RegisteredWorkspace> {
-    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
-    let around: Vec<_> = root.ancestors().skip(1).filter_map(identity).collect();
-    let mut found = Vec::new();
-    for (id, declared) in &settings.workspaces {
-        // There may be thousands, and to resolve all links of a path takes far longer than to see where it leads.
-        if !identity(&declared.root).is_some_and(|directory| around.contains(&directory)) {
-            continue;
-        }
-        let Ok(real) = declared.root.canonicalize() else { continue };
-        let is_around = root != real && root.starts_with(&real);
-        if is_around && !known.iter().any(|known| known.settings.root == real) {
-            let settings = WorkspaceSettings { root: real, ..declared.clone() };
-            found.push(RegisteredWorkspace { id: id.clone(), settings });
-        }
-    }
-    found
 }
 
 fn unregistered(directory: &Path) -> RegisteredWorkspace {

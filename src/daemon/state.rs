@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
-    config::{Settings, WorkspaceSettings},
+    config::{DeclaredRoots, Settings, WorkspaceSettings},
     model::WorkspaceId,
     run::EventSender,
     telemetry::{ApiMeters, Exporter},
@@ -311,8 +311,9 @@ impl DaemonState {
     /// Registers the workspaces of the settings. Those that cannot be loaded are tried again later.
     pub(super) async fn register_workspaces(&self) {
         let registered: Vec<WorkspaceId> = self.registrations.lock().keys().cloned().collect();
+        let declared = Arc::default();
         for id in self.settings.workspaces.keys().chain(&registered) {
-            self.register(id).await;
+            self.register(id, &declared).await;
         }
         self.publish_unloaded();
         self.register_workspaces_of_outbox().await;
@@ -334,8 +335,9 @@ impl DaemonState {
 
     /// Tries the workspaces that are not loaded again.
     pub(super) async fn retry_unloaded(&self) {
+        let declared = Arc::default();
         for UnloadedWorkspace { id, .. } in self.unloaded.all() {
-            if self.register(&id).await {
+            if self.register(&id, &declared).await {
                 self.watch.rescan(&id);
             }
         }
@@ -366,7 +368,7 @@ impl DaemonState {
 
     /// Registers a workspace of the settings or of a former daemon's clients, unless a client has done so meanwhile. Returns
     /// whether it is loaded.
-    async fn register(&self, id: &WorkspaceId) -> bool {
+    async fn register(&self, id: &WorkspaceId, declared: &Arc<DeclaredRoots>) -> bool {
         let registered = self.registrations.lock().get(id).map(|registration| registration.settings.clone());
         let Some(settings) = registered.or_else(|| self.settings.workspaces.get(id).cloned()) else {
             return self.unloaded.remove(id);
@@ -374,7 +376,8 @@ impl DaemonState {
         if self.orchestrator.load_report(id).is_some() {
             return self.unloaded.remove(id);
         }
-        let error = match self.orchestrator.register(id, settings.clone()).await {
+        let sender = EventSender::Known;
+        let error = match self.orchestrator.register_among(declared, sender, id, settings.clone()).await {
             Ok(report) => {
                 tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
                 self.unloaded.remove(id);

@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, broadcast};
 use super::{
     error::{DispatchError, StartError, WorkspaceError},
     handle::{EventLog, Inner, Orchestrator, most_anonymous, most_in_flight},
+    load_report::LoadReport,
     native_hook::NativeHook,
     workspace_table::WorkspaceTable,
     workspace_table::with_real_root,
@@ -261,7 +262,7 @@ impl Builder {
             supervisor_ended: Mutex::new(Some(ended)),
             admission: Arc::new(Semaphore::new(most_in_flight(&self.settings))),
             anonymous: Arc::new(Semaphore::new(most_anonymous(&self.settings))),
-            settings: self.settings,
+            settings: Arc::new(self.settings),
             closed: AtomicBool::new(false),
             version: AtomicU64::new(0),
             native,
@@ -278,11 +279,8 @@ impl Builder {
         if workspaces.is_empty() && matches!(self.without_workspaces, WithoutWorkspaces::NativeWorkspace) {
             orchestrator.publish(LoadedWorkspace::empty(native_place()?), None).await?;
         }
-        let mut errors = Vec::new();
-        for (id, settings) in workspaces {
-            let report = orchestrator.register(&id, settings).await?;
-            errors.extend(report.skipped().cloned());
-        }
+        let reports = orchestrator.register_all(workspaces).await?;
+        let errors: Vec<_> = reports.iter().flat_map(LoadReport::skipped).cloned().collect();
         if self.hook_file_errors == HookFileErrors::Fatal && !errors.is_empty() {
             orchestrator.shutdown(Duration::ZERO).await;
             return Err(StartError::HookFiles(errors));

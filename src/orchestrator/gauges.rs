@@ -47,7 +47,7 @@ impl Orchestrator {
     }
 
     /// Sets the gauges of how many hooks there are, by dialect and state.
-    pub(super) fn update_hook_gauges(&self) {
+    fn update_hook_gauges(&self) {
         let snapshots = self.snapshots();
         let reports = self.load_reports();
         let missing = snapshots.iter().map(|snapshot| snapshot.missing_hooks().len());

@@ -52,7 +52,7 @@ pub struct Orchestrator(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) settings: Settings,
+    pub(super) settings: Arc<Settings>,
     pub(super) registry: Arc<ArcSwap<WorkspaceSnapshots>>,
     pub(super) context: Arc<RunContext>,
     pub(super) supervisor: ActorRef<SupervisorMessage>,

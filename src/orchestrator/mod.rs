@@ -9,6 +9,7 @@ mod fail_closed;
 mod gauges;
 mod handle;
 mod load_report;
+mod loading;
 mod native_hook;
 mod notice_stream;
 #[cfg(feature = "daemon")]

@@ -1,42 +1,38 @@
-//! Loading, publishing and removing workspaces.
+//! The registered workspaces: added, loaded again, found and removed.
 
 use std::{
     collections::BTreeMap,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
-    time::{Duration, SystemTime},
+    sync::Arc,
 };
 
 use futures_util::{StreamExt, stream};
-use tokio::{sync::OwnedMutexGuard, time::sleep};
 
 use super::{
     error::{DispatchError, WorkspaceError},
     handle::Orchestrator,
     load_report::LoadReport,
-    reload_log,
-    workspace_table::{InsertedWorkspace, WorkspaceEntry, with_real_root},
+    workspace_table::{InsertedWorkspace, with_real_root},
 };
 use crate::{
-    config::{self, LoadOptions, LoadedWorkspace, RegisteredWorkspace, WorkspaceSettings},
-    model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
-    registry::{HookChanges, Snapshot},
+    config::{DeclaredRoots, RegisteredWorkspace, WorkspaceSettings},
+    model::WorkspaceId,
+    registry::Snapshot,
     run::{EventSender, Outbox},
-    supervisor::{PublishedSnapshot, SupervisorMessage},
+    supervisor::SupervisorMessage,
     telemetry::ConfigLoaded,
 };
 
 /// How many workspaces are read from disk at the same time.
 const CONCURRENT_LOADS: usize = 4;
 
-/// How long after a load that could not read every file it is tried again.
-const SHORTAGE_RETRY: Duration = Duration::from_secs(1);
-
 impl Orchestrator {
     /// Registers a workspace and loads its hooks; one that has the id already is replaced.
     ///
-    /// Returns an error if the directory is not there, cannot be read and has no last good rules, or is another workspace already, if there are too many, or if
-    /// hookyard is shutting down. Mistakes in hook files are no error: they are in the report.
+    /// Returns an error if the directory is not there, cannot be read and has no last good rules, or is another workspace
+    /// already, if there are too many, or if hookyard is shutting down. Mistakes in hook files are no error: they are in
+    /// the report.
     pub async fn register(
         &self,
         id: &WorkspaceId,
@@ -52,7 +48,18 @@ impl Orchestrator {
         id: &WorkspaceId,
         settings: WorkspaceSettings,
     ) -> Result<LoadReport, WorkspaceError> {
-        let all = self.0.settings.clone();
+        self.register_among(&Arc::default(), sender, id, settings).await
+    }
+
+    /// The same for one of several workspaces that are registered on one occasion.
+    pub(crate) async fn register_among(
+        &self,
+        declared: &Arc<DeclaredRoots>,
+        sender: EventSender,
+        id: &WorkspaceId,
+        settings: WorkspaceSettings,
+    ) -> Result<LoadReport, WorkspaceError> {
+        let all = Arc::clone(&self.0.settings);
         let settings = tokio::task::spawn_blocking(move || with_real_root(settings, &all));
         let settings = settings.await.map_err(|_| WorkspaceError::ShuttingDown)??;
         let most = sender.part_of(self.0.settings.limits.workspaces.get());
@@ -63,15 +70,31 @@ impl Orchestrator {
         }
         let root = entry.settings.root.clone();
         let is_first = entry.report().is_none();
-        let report = self.load(id, &entry, loading).await.map_err(|_| WorkspaceError::ShuttingDown)?;
+        let report =
+            self.load(id, &entry, loading, declared).await.map_err(|_| WorkspaceError::ShuttingDown)?;
         if let Some(path) = report.unreadable_directory().filter(|_| is_first) {
             // Nobody knows which guards are there. Its events in the outbox wait for it.
             self.remove(id, |_| {}).await;
             let source = std::io::ErrorKind::PermissionDenied.into();
             return Err(WorkspaceError::Directory { path, source });
         }
-        self.reload_nested(&root).await.map_err(|_| WorkspaceError::ShuttingDown)?;
+        self.reload_nested(&root, declared).await.map_err(|_| WorkspaceError::ShuttingDown)?;
         Ok(report)
+    }
+
+    /// Registers several workspaces.
+    ///
+    /// Returns an error for the first that cannot be registered.
+    pub(super) async fn register_all(
+        &self,
+        workspaces: Vec<(WorkspaceId, WorkspaceSettings)>,
+    ) -> Result<Vec<LoadReport>, WorkspaceError> {
+        let declared = Arc::default();
+        let mut reports = Vec::with_capacity(workspaces.len());
+        for (id, settings) in workspaces {
+            reports.push(self.register_among(&declared, EventSender::Known, &id, settings).await?);
+        }
+        Ok(reports)
     }
 
     /// Waits until a workspace that is being loaded is loaded.
@@ -101,7 +124,7 @@ impl Orchestrator {
         self.0.context.pools.reloaded(&workspace.settings.root, &[]);
         tracing::info!(workspace = %id, runs = cancelled.runs, "workspace removed");
         // Fails only if hookyard is shutting down.
-        drop(self.reload_nested(&workspace.settings.root).await);
+        drop(self.reload_nested(&workspace.settings.root, &Arc::default()).await);
         ConfigLoaded { diagnostics: &[], all_sound: self.0.workspaces.are_sound() }.emit();
         true
     }
@@ -113,8 +136,9 @@ impl Orchestrator {
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
         let all: Vec<_> =
             self.0.workspaces.lock().iter().map(|(id, known)| (id.clone(), known.clone())).collect();
+        let declared = &Arc::default();
         let loads = all.into_iter().map(|(id, workspace)| async move {
-            let report = self.load_again(&id, &workspace).await?;
+            let report = self.load_again(&id, &workspace, declared).await?;
             Ok::<_, DispatchError>(report.map(|report| (id, report)))
         });
         let reports: Vec<_> = stream::iter(loads).buffered(CONCURRENT_LOADS).collect().await;
@@ -126,7 +150,7 @@ impl Orchestrator {
     /// Returns an error if hookyard is shutting down.
     pub async fn reload_workspace(&self, id: &WorkspaceId) -> Result<Option<LoadReport>, DispatchError> {
         match self.0.workspaces.find(id) {
-            Some(workspace) => self.load_again(id, &workspace).await,
+            Some(workspace) => self.load_again(id, &workspace, &Arc::default()).await,
             None => Ok(None),
         }
     }
@@ -150,7 +174,7 @@ impl Orchestrator {
     /// The first workspace whose trusted guards cannot be in force, and why: the record of trust cannot be used, or a link is
     /// in its place.
     #[cfg(feature = "daemon")]
-    pub(crate) fn without_trusted_guards(&self) -> Option<(WorkspaceId, Diagnostic)> {
+    pub(crate) fn without_trusted_guards(&self) -> Option<(WorkspaceId, crate::model::Diagnostic)> {
         let all = self.0.workspaces.lock();
         all.iter().find_map(|(id, known)| {
             let report = known.report();
@@ -178,7 +202,7 @@ impl Orchestrator {
     }
 
     /// The registered workspaces around a directory.
-    fn registered_around(&self, root: &Path) -> Vec<RegisteredWorkspace> {
+    pub(super) fn registered_around(&self, root: &Path) -> Vec<RegisteredWorkspace> {
         let all = self.0.workspaces.lock();
         let around = all.iter().filter(|(_, known)| is_nested(root, &known.settings.root));
         around
@@ -187,181 +211,22 @@ impl Orchestrator {
     }
 
     /// Loads the workspaces nested in a directory again, because what is around them has changed.
-    async fn reload_nested(&self, root: &Path) -> Result<(), DispatchError> {
+    async fn reload_nested(&self, root: &Path, declared: &Arc<DeclaredRoots>) -> Result<(), DispatchError> {
         let nested: Vec<_> = {
             let all = self.0.workspaces.lock();
             let inside = all.iter().filter(|(_, known)| is_nested(&known.settings.root, root));
             inside.map(|(id, known)| (id.clone(), Arc::clone(known))).collect()
         };
         for (id, workspace) in nested {
-            self.load_again(&id, &workspace).await?;
+            self.load_again(&id, &workspace, declared).await?;
         }
         Ok(())
     }
-
-    /// Loads a workspace again, unless it was removed or replaced meanwhile.
-    async fn load_again(
-        &self,
-        id: &WorkspaceId,
-        workspace: &Arc<WorkspaceEntry>,
-    ) -> Result<Option<LoadReport>, DispatchError> {
-        let loading = Arc::clone(&workspace.loading).lock_owned().await;
-        if !self.0.workspaces.find(id).is_some_and(|current| Arc::ptr_eq(&current, workspace)) {
-            return Ok(None);
-        }
-        self.load(id, workspace, loading).await.map(Some)
-    }
-
-    /// Reads a workspace from disk and publishes what was found, while its `loading` lock is held.
-    async fn load(
-        &self,
-        id: &WorkspaceId,
-        workspace: &Arc<WorkspaceEntry>,
-        _loading: OwnedMutexGuard<()>,
-    ) -> Result<LoadReport, DispatchError> {
-        let before = workspace.report().clone();
-        let at = SystemTime::now();
-        let (loaded, met_shortage) = self.read_workspace(id, &workspace.settings, before.as_ref()).await?;
-        if met_shortage {
-            self.load_again_soon(id, workspace);
-        }
-        let report = match &before {
-            // What was not read says nothing about the files, and so nothing about the guards in them.
-            Some(before) if met_shortage => before.kept_in_shortage(),
-            before => LoadReport { at, ..self.publish(loaded, before.as_ref()).await? },
-        };
-        *workspace.report() = Some(report.clone());
-        reload_log::log_load(id, before.as_ref(), &report);
-        self.update_hook_gauges();
-        ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
-        Ok(report)
-    }
-
-    /// Reads a workspace from disk. Returns also whether a limit of the process or the machine kept something from being
-    /// read.
-    async fn read_workspace(
-        &self,
-        id: &WorkspaceId,
-        given: &WorkspaceSettings,
-        before: Option<&LoadReport>,
-    ) -> Result<(LoadedWorkspace, bool), DispatchError> {
-        let (id, given, settings) = (id.clone(), given.clone(), self.0.settings.clone());
-        let previous = before.map(|report| (report.kind, report.dialects.clone()));
-        let client = self.0.models.clone();
-        let orchestrator = self.clone();
-        let LoadOptions { search, agents, last_good } = self.0.load_options;
-        let open = self.0.last_good.get().cloned();
-        let load = move || {
-            let environment = |name: &str| std::env::var(name).ok();
-            let connections = agents.read(&settings, &environment);
-            let last_good = last_good.records(open.as_ref(), &settings, &environment);
-            let context = config::LoadContext {
-                models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
-                previous,
-                registered: &|directory| orchestrator.registered_around(directory),
-                search,
-                last_good: last_good.as_ref(),
-                connections: connections.as_ref(),
-                ..config::LoadContext::new(&environment)
-            };
-            config::load_in_context(&given, Some(&id), &settings, &context)
-        };
-        let read = tokio::task::spawn_blocking(|| config::noting_shortage(load));
-        read.await.map_err(|_| DispatchError::ShuttingDown)
-    }
-
-    /// Loads a workspace again in a moment, after a load that could not read every file.
-    fn load_again_soon(&self, id: &WorkspaceId, workspace: &Arc<WorkspaceEntry>) {
-        if workspace.is_load_planned.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (shared, id, workspace) = (Arc::downgrade(&self.0), id.clone(), Arc::clone(workspace));
-        tokio::spawn(async move {
-            sleep(SHORTAGE_RETRY).await;
-            workspace.is_load_planned.store(false, Ordering::Relaxed);
-            let Some(shared) = shared.upgrade() else { return };
-            // Fails only if hookyard is shutting down.
-            drop(Self(shared).load_again(&id, &workspace).await);
-        });
-    }
-
-    /// Makes a new snapshot of what was loaded and has all later events use it. `before` is the report of the load
-    /// before it.
-    pub(super) async fn publish(
-        &self,
-        mut loaded: LoadedWorkspace,
-        before: Option<&LoadReport>,
-    ) -> Result<LoadReport, DispatchError> {
-        let former = self.snapshot(Some(&loaded.workspace.id));
-        let old = former.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
-        let kept = self.settle_broken_files(&mut loaded, old, before);
-        let LoadedWorkspace {
-            workspace: place,
-            kind,
-            dialects,
-            mut hooks,
-            files,
-            missing_files,
-            watched,
-            outer,
-            around,
-            project_roots,
-            versions,
-            mut diagnostics,
-            ..
-        } = loaded;
-        diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
-        hooks.extend(self.0.native.iter().cloned());
-        let (missing, reports) =
-            config::require(&self.0.settings.required, &place, &outer, &mut hooks, &diagnostics);
-        diagnostics.extend(reports);
-        let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
-        let content: Arc<str> = config::hash_of_all(hooks.iter()).into();
-        let snapshot = Snapshot::new(version, Arc::new(place), hooks)
-            .with_missing(missing)
-            .with_project_roots(project_roots.into());
-        let published = PublishedSnapshot::new(snapshot.with_content(Arc::clone(&content)));
-        let snapshot = Arc::clone(&published.snapshot);
-        let report = LoadReport {
-            version,
-            content,
-            root: snapshot.workspace().root.clone(),
-            kind,
-            dialects,
-            hooks: snapshot.hooks().len(),
-            files,
-            missing_files,
-            watched,
-            around,
-            diagnostics,
-            changes: HookChanges::between(old, snapshot.hooks()),
-            kept,
-            versions,
-            at: SystemTime::now(),
-        };
-        ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(published, reply))
-            .map_err(|_| DispatchError::ShuttingDown)?;
-        self.0.context.pools.reloaded(&snapshot.workspace().root, snapshot.hooks());
-        for registered in snapshot.hooks().iter().filter(|known| known.hook.enabled) {
-            registered.hook.events.iter().for_each(|kind| self.0.context.meters.expect(kind));
-        }
-        Ok(report)
-    }
 }
 
-/// Whether a directory is below another one.
+/// Whether a directory is below another one. Their names are compared only where the bytes agree: each load asks for every
+/// workspace, and there may be thousands.
 fn is_nested(directory: &Path, outer: &Path) -> bool {
-    directory != outer && directory.starts_with(outer)
-}
-
-/// Removes the hook of a file that has the name of a native hook, and reports it: of two scopes, the higher one wins.
-fn shadow(hooks: &mut Vec<Hook>, native: &Hook) -> Option<Diagnostic> {
-    let position = hooks.iter().position(|hook| hook.name == native.name)?;
-    let HookSource { file, line, .. } = hooks.remove(position).source;
-    let message = format!("the name `{}` is that of a native hook, so this one is not loaded", native.name);
-    let mut diagnostic =
-        Diagnostic::of_file(Severity::Error, "duplicate-name", &file?, message).help("rename it");
-    diagnostic.line = line;
-    diagnostic.column = 1;
-    Some(diagnostic)
+    let (inner, around) = (directory.as_os_str().as_bytes(), outer.as_os_str().as_bytes());
+    inner.starts_with(around) && directory != outer && directory.starts_with(outer)
 }

@@ -20,9 +20,6 @@ use std::{
 /// How far a count may be from the stored one, as a part of it.
 const TOLERANCE: f64 = 0.03;
 
-/// How often a path is taken in one process, and in another: the difference has no start and no end.
-const ROUNDS: [u64; 2] = [200, 1200];
-
 /// The counts that were found last, a path and its instructions on each line.
 const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/counts.txt");
 
@@ -32,10 +29,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    if let [mark, path, rounds] = &arguments[..]
+    if let [mark, path] = &arguments[..]
         && mark == "take"
     {
-        paths::take(path, rounds.parse().expect("a number"));
+        paths::take(path);
         return ExitCode::SUCCESS;
     }
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
@@ -75,24 +72,20 @@ fn main() -> ExitCode {
 
 /// The instructions of one pass of a path.
 fn count(path: &str) -> f64 {
-    let [few, many] = ROUNDS.map(|rounds| total(path, rounds));
-    (many - few) as f64 / (ROUNDS[1] - ROUNDS[0]) as f64
-}
-
-/// The instructions of a process that takes a path so often.
-fn total(path: &str, rounds: u64) -> u64 {
     let place = tempfile::tempdir().expect("a directory");
     let out = place.path().join("out");
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--quiet"])
+        .args(["--tool=callgrind", "--quiet", "--toggle-collect=*paths::counted*"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(std::env::current_exe().expect("this program"))
-        .args(["take", path, &rounds.to_string()])
+        .args(["take", path])
         .stdin(Stdio::null())
         .output()
         .expect("valgrind");
     assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
-    counted(&out)
+    let count = counted(&out) as f64 / paths::COUNTED as f64;
+    assert!(count > 100.0, "{path}: nothing was counted");
+    count
 }
 
 /// The number in a report of callgrind.

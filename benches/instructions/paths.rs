@@ -1,49 +1,74 @@
-//! The paths whose instructions are counted, each as an event takes it. None goes through the daemon, which does not start
-//! under valgrind: rustix reads where the kernel's own code for clocks is, and valgrind hides it.
+//! The paths whose instructions are counted, each as an event takes it.
 
-use std::{hint::black_box, sync::Arc, time::Duration};
+use std::{fs, hint::black_box, sync::Arc, time::Duration};
 
 use hookyard::{
     Orchestrator,
-    config::Settings,
+    config::{Settings, TrustPolicy, WorkspaceSettings},
+    daemon::Daemon,
     dialect,
-    model::{Conclusion, DialectName, EventKind, Outcome, Reply},
+    model::{Conclusion, DialectName, EventKind, Outcome, Reply, WorkspaceId},
     registry::Snapshot,
     run::{Course, Progress, next_decision_id},
 };
-use tokio::runtime::Runtime;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    runtime::Runtime,
+};
 
 use super::common::{hooks, orchestrator, place, tool_event, with_hook};
 
 pub(crate) const NAMES: &[&str] =
-    &["plan", "course", "dialect-claude", "dialect-gemini", "dispatch-native", "dispatch-rule"];
+    &["plan", "course", "dialect-claude", "dialect-gemini", "dispatch-native", "dispatch-rule", "lines"];
 
 const CLAUDE: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b.jsonl","cwd":"/srv/shop","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":{"command":"npm run lint -- --fix","description":"Lint the shop and mend what can be mended","timeout":120000}}"#;
 
 const GEMINI: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.gemini/tmp/2e33567b/chats/session.json","cwd":"/srv/shop","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.678Z","tool_name":"run_shell_command","tool_input":{"command":"npm run lint -- --fix","description":"Lint the shop and mend what can be mended"}}"#;
 
+const EVENT: &str = r#"{"event":"before_tool_dispatch","session_id":"session-1","run_id":"run-1","workspace_id":"shop","tool_name":"Bash","tool_input":{"command":"npm run lint -- --fix","description":"Lint the shop and mend what can be mended"}}"#;
+
 const RULE: &str = "name: no-force\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\nhandler:\n  type: rule\n  \
                     deny: shell.commands(tool.input.command).exists(c, c.name == 'git' && c.has_flag('force', 'f'))\n";
 
-/// Takes a path so often.
-pub(crate) fn take(path: &str, rounds: u64) {
+/// How often a path is taken before its instructions are counted, and how often while they are.
+const WARM_UP: u64 = 200;
+pub(crate) const COUNTED: u64 = 1000;
+
+/// Takes a path.
+pub(crate) fn take(path: &str) {
     match path {
-        "plan" => plan(rounds),
-        "course" => course(rounds),
-        "dialect-claude" => native(DialectName::Claude, CLAUDE, rounds),
-        "dialect-gemini" => native(DialectName::Gemini, GEMINI, rounds),
+        "plan" => plan(),
+        "course" => course(),
+        "dialect-claude" => native(DialectName::Claude, CLAUDE),
+        "dialect-gemini" => native(DialectName::Gemini, GEMINI),
         "dispatch-native" => {
             let runtime = runtime();
-            dispatch(&runtime, &runtime.block_on(orchestrator(5, "Bash")), rounds);
+            dispatch(&runtime, &runtime.block_on(orchestrator(5, "Bash")));
         }
         "dispatch-rule" => {
             let runtime = runtime();
             let (workspace, orchestrator) = runtime.block_on(with_hook(RULE, Settings::default()));
-            dispatch(&runtime, &orchestrator, rounds);
+            dispatch(&runtime, &orchestrator);
             drop(workspace);
         }
+        "lines" => lines(),
         other => panic!("there is no path `{other}`"),
     }
+}
+
+/// Repeats the rounds of a path.
+fn repeat(mut rounds: impl FnMut(u64)) {
+    rounds(WARM_UP);
+    counted(|| rounds(COUNTED));
+}
+
+/// What is counted. Its name tells valgrind so.
+#[inline(never)]
+fn counted(work: impl FnOnce()) {
+    work();
+    // Not a jump out of this function.
+    black_box(());
 }
 
 /// One thread, so that nothing depends on who is faster.
@@ -52,49 +77,86 @@ fn runtime() -> Runtime {
 }
 
 /// The hooks of an event, five of many.
-fn plan(rounds: u64) {
+fn plan() {
     let mut all = hooks(1_000, "^tool_#$");
     all.splice(..5, hooks(5, "^Bash$"));
     let snapshot = Snapshot::new(1, place(), all);
     let event = tool_event(1);
-    for _ in 0..rounds {
-        assert_eq!(black_box(snapshot.plan(black_box(&event))).steps().len(), 5);
-    }
+    repeat(|rounds| {
+        for _ in 0..rounds {
+            assert_eq!(black_box(snapshot.plan(black_box(&event))).steps().len(), 5);
+        }
+    });
 }
 
 /// Five hooks one after the other, with what they are told, and the outcome.
-fn course(rounds: u64) {
+fn course() {
     let event = Arc::new(tool_event(1));
     let snapshot = Arc::new(Snapshot::new(1, place(), hooks(5, "Bash")));
-    for _ in 0..rounds {
-        let plan = snapshot.plan(&event);
-        let (mut course, mut progress) = Course::begin(Arc::clone(&event), plan, Arc::clone(&snapshot));
-        while let Progress::Run(steps) = progress {
-            progress = Progress::Done;
-            for step in steps {
-                black_box(course.envelope(step));
-                progress = course.conclude(step, Conclusion::ran(Ok(Reply::proceed()), Duration::ZERO));
+    repeat(|rounds| {
+        for _ in 0..rounds {
+            let plan = snapshot.plan(&event);
+            let (mut course, mut progress) = Course::begin(Arc::clone(&event), plan, Arc::clone(&snapshot));
+            while let Progress::Run(steps) = progress {
+                progress = Progress::Done;
+                for step in steps {
+                    black_box(course.envelope(step));
+                    progress = course.conclude(step, Conclusion::ran(Ok(Reply::proceed()), Duration::ZERO));
+                }
             }
+            black_box(course.into_outcome(next_decision_id()));
         }
-        black_box(course.into_outcome(next_decision_id()));
-    }
+    });
 }
 
 /// An event as an agent writes it, and an answer as it reads it.
-fn native(name: DialectName, event: &str, rounds: u64) {
+fn native(name: DialectName, event: &str) {
     let dialect = dialect::named(name);
     let outcome = Outcome::proceed(next_decision_id(), EventKind::BeforeToolDispatch, 1);
-    for _ in 0..rounds {
-        let read = dialect.read_event(black_box(event.as_bytes())).expect("an event");
-        black_box(dialect.write_response(&read, black_box(&outcome)));
-    }
+    repeat(|rounds| {
+        for _ in 0..rounds {
+            let read = dialect.read_event(black_box(event.as_bytes())).expect("an event");
+            black_box(dialect.write_response(&read, black_box(&outcome)));
+        }
+    });
 }
 
 /// Events of one run, from the library's front door to their outcomes.
-fn dispatch(runtime: &Runtime, orchestrator: &Orchestrator, rounds: u64) {
-    runtime.block_on(async {
+fn dispatch(runtime: &Runtime, orchestrator: &Orchestrator) {
+    let take = async |rounds| {
         for _ in 0..rounds {
             black_box(orchestrator.dispatch(tool_event(1)).await.expect("an outcome"));
         }
-    });
+    };
+    repeat(|rounds| runtime.block_on(take(rounds)));
+}
+
+/// Events that no hook wants, through the socket of lines of a daemon, one after the other; with the client, which does
+/// little.
+fn lines() {
+    let place = tempfile::tempdir().expect("a directory");
+    let shop = place.path().join("shop");
+    fs::create_dir(&shop).expect("a directory");
+    let mut settings =
+        Settings { trust: TrustPolicy::Off, home: Some(place.path().into()), ..Settings::default() };
+    settings.watch = false;
+    settings.listen.socket = Some(place.path().join("socket"));
+    settings.listen.lines = Some(place.path().join("lines"));
+    settings.workspaces.insert(WorkspaceId::new("shop").expect("an id"), WorkspaceSettings::new(&shop));
+    let runtime = runtime();
+    let daemon = runtime.block_on(Daemon::start(settings, &|_| None)).expect("a daemon");
+    let connected = runtime.block_on(UnixStream::connect(daemon.lines().expect("a socket of lines")));
+    let mut stream = BufReader::new(connected.expect("a connection"));
+    let mut take = async |rounds| {
+        let mut answer = String::new();
+        for round in 0..rounds {
+            let line = format!("{{\"id\":{round},\"event\":{EVENT}}}\n");
+            stream.write_all(line.as_bytes()).await.expect("sent");
+            answer.clear();
+            stream.read_line(&mut answer).await.expect("an answer");
+            assert!(answer.contains("proceed"), "{answer}");
+        }
+    };
+    repeat(|rounds| runtime.block_on(take(rounds)));
+    runtime.block_on(daemon.stop(Duration::from_mins(1)));
 }

@@ -175,7 +175,7 @@ functions! {
     }, "what looks like a secret in a text";
     "texts" Call(any) -> string, 100, |context, arguments| {
         texts::joined(&arguments[0], context.budget).map(|text| RuleValue::Text(text.into()))
-    }, "all strings of a value, each in a line of its own: those in the fields of an object, and in the elements of a list";
+    }, "all strings of a value, each in a line of its own: keys and values of an object, and the elements of a list";
     "secrets.redact" Call(any) -> any, 100, |context, arguments| {
         texts::redacted(&arguments[0], context.budget)
     }, "the value with the kind of each secret in its place, also in the strings of a list or an object";

@@ -8,7 +8,7 @@ use super::{
     value::{RuleString, RuleValue},
 };
 
-/// All strings of a value in their order, each in a line of its own; the keys of objects are left out.
+/// All strings of a value in their order, each in a line of its own; the keys of objects too, before what they name.
 pub(super) fn joined(value: &RuleValue<'_>, budget: &Budget) -> Result<String, EvaluationError> {
     let mut joined = String::new();
     let mut add = |text: &str| {
@@ -31,7 +31,10 @@ fn collect(
     match value {
         RuleValue::Text(text) => add(text),
         RuleValue::List(items) => items.iter().try_for_each(|item| collect(item, budget, add)),
-        RuleValue::Map(fields) => fields.iter().try_for_each(|(_, value)| collect(value, budget, add)),
+        RuleValue::Map(fields) => fields.iter().try_for_each(|(key, value)| {
+            add(key)?;
+            collect(value, budget, add)
+        }),
         RuleValue::Json(json) => match json.level() {
             JsonLevel::List(nodes) => {
                 budget.spend_on_nodes(nodes.len());
@@ -40,8 +43,10 @@ fn collect(
             }
             JsonLevel::Object(fields) => {
                 budget.spend_on_nodes(fields.len());
-                let mut items = fields.iter().map(|(_, node)| RuleValue::of_json(json.with(node)));
-                items.try_for_each(|item| collect(&item, budget, add))
+                fields.iter().try_for_each(|(key, node)| {
+                    add(key)?;
+                    collect(&RuleValue::of_json(json.with(node)), budget, add)
+                })
             }
             JsonLevel::TooLong => Err(EvaluationError::TooLong),
             _ => Ok(()),
@@ -50,13 +55,10 @@ fn collect(
     }
 }
 
-/// The value with a name for each secret in its strings in their place.
+/// The value with a name for each secret in its strings, keys among them, in their place.
 pub(super) fn redacted<'a>(value: &RuleValue<'a>, budget: &Budget) -> Result<RuleValue<'a>, EvaluationError> {
     Ok(match value {
-        RuleValue::Text(text) => {
-            budget.read(8 * text.len())?;
-            RuleValue::Text(secrets::redact(text).into())
-        }
+        RuleValue::Text(text) => RuleValue::Text(redacted_text(text, budget)?),
         RuleValue::List(items) => list(items.iter().cloned(), budget)?,
         RuleValue::Map(fields) => map(fields.iter().cloned(), budget)?,
         RuleValue::Json(json) => match json.level() {
@@ -76,6 +78,11 @@ pub(super) fn redacted<'a>(value: &RuleValue<'a>, budget: &Budget) -> Result<Rul
     })
 }
 
+fn redacted_text<'a>(text: &str, budget: &Budget) -> Result<RuleString<'a>, EvaluationError> {
+    budget.read(8 * text.len())?;
+    Ok(secrets::redact(text).into())
+}
+
 fn list<'a>(
     items: impl ExactSizeIterator<Item = RuleValue<'a>>,
     budget: &Budget,
@@ -90,6 +97,6 @@ fn map<'a>(
     budget: &Budget,
 ) -> Result<RuleValue<'a>, EvaluationError> {
     budget.spend_on_nodes(fields.len());
-    let fields = fields.map(|(key, value)| Ok((key, redacted(&value, budget)?)));
+    let fields = fields.map(|(key, value)| Ok((redacted_text(&key, budget)?, redacted(&value, budget)?)));
     Ok(RuleValue::Map(fields.collect::<Result<Vec<_>, EvaluationError>>()?.into()))
 }

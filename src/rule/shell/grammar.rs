@@ -218,6 +218,9 @@ impl Reader<'_, '_> {
             "function" => {
                 self.skip_blanks();
                 let name = self.word()?;
+                if name.written.is_empty() {
+                    return Err(Stop);
+                }
                 self.session.functions.insert(name.written.to_owned());
                 self.skip_blanks();
                 if self.take("(") {

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::daemon::{Daemon, DaemonSetup};
 
 /// Commands that look at a repository, or send it events.
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 22] = [
     &["check"],
     &["check", "--json", "--verbose"],
     &["list"],
@@ -32,6 +32,7 @@ const COMMANDS: [&[&str]; 21] = [
     &["tune", "--events", "events.jsonl"],
     &["bench", "--recording", "events.jsonl", "--warm-up", "0s", "--duration", "200ms"],
     &["convert", "--from", "claude", "--to", "openharness"],
+    &["convert", "--from", "claude", "--to", "openharness", "--rules"],
     &["convert", "--from", "openharness", "--to", "claude"],
     &["relay", "--dialect", "claude", "--socket", "/nonexistent/hookyard.sock"],
     &["top", "--once", "--socket", "/nonexistent/hookyard.sock"],

@@ -217,6 +217,31 @@ def internals():
             stacked=True,
         ),
         lines(
+            "Lines waiting to be shipped",
+            "Audit lines and lines with the daemon's state that wait until the server of `ship.url` takes them.",
+            "short",
+            [(f"hookyard_ship_waiting_lines{{{HERE}}}", "{{instance}}")],
+        ),
+        lines(
+            "Size of lines waiting to be shipped",
+            "Disk space of those lines. Beyond `ship.max_size` the oldest are dropped.",
+            "bytes",
+            [(f"hookyard_ship_waiting_bytes{{{HERE}}}", "{{instance}}")],
+        ),
+        lines(
+            "Lines shipped",
+            "Lines that the server of `ship.url` has taken.",
+            "ops",
+            [(rate("hookyard_shipped_lines_total", HERE, "instance"), "{{instance}}")],
+        ),
+        lines(
+            "Lines for shipping lost",
+            "Dropped lines: they had to make room, could not be written or read, or were too large for the server.",
+            "ops",
+            [by("hookyard_ship_dropped_total", HERE, "reason")],
+            stacked=True,
+        ),
+        lines(
             "Spans lost",
             "Dropped trace spans, because the queue was full or the export failed.",
             "ops",

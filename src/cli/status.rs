@@ -12,10 +12,10 @@ use super::{
     paint::Paint,
     screen::Screen,
     table::Page,
-    units::{coarse_duration, plural},
+    units::{byte_size, coarse_duration, plural, plural_u64},
 };
 use crate::{
-    daemon::{AgentStatus, AuditStatus, DaemonStatus, DataStatus, LastGoodFile},
+    daemon::{AgentStatus, AuditStatus, DaemonStatus, DataStatus, LastGoodFile, ShippingStatus},
     model::Timestamp,
 };
 
@@ -153,6 +153,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     }
     if let Some(audit) = &status.audit {
         facts.push(("audit", audit_fact(audit)));
+        facts.extend(audit.shipping.as_ref().map(|shipping| ("shipping", shipping_fact(shipping))));
     }
     facts.push(("run state", data_fact(status.data.as_ref())));
     if let Some(data) = &status.data {
@@ -196,8 +197,19 @@ fn outbox_fact(data: &DataStatus) -> String {
     format!("{undelivered} to deliver{oldest}{dead}")
 }
 
+fn shipping_fact(shipping: &ShippingStatus) -> String {
+    let ShippingStatus { to, shipped, waiting, waiting_bytes, dropped, error, .. } = shipping;
+    let lost = if *dropped == 0 { String::new() } else { format!("; {dropped} lost") };
+    let error = error.as_ref().map(|why| format!("; not taken: {}", escape::line(why))).unwrap_or_default();
+    format!(
+        "{} to {to}, {waiting} waiting ({}){lost}{error}",
+        plural_u64(*shipped, "line"),
+        byte_size(usize::try_from(*waiting_bytes).unwrap_or(usize::MAX))
+    )
+}
+
 fn audit_fact(audit: &AuditStatus) -> String {
-    let AuditStatus { to, written, dropped_queue, dropped_write } = audit;
+    let AuditStatus { to, written, dropped_queue, dropped_write, .. } = audit;
     let lines = plural(usize::try_from(*written).unwrap_or(usize::MAX), "line");
     let lost = match dropped_queue + dropped_write {
         0 => String::new(),

@@ -91,7 +91,7 @@ pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HandlerMode, HandlerSettings,
     HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings,
     NativePoolSettings, OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources,
-    Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    Settings, ShipFormat, ShipSettings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file, is_adopting_relay};

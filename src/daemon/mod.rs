@@ -2,7 +2,7 @@
 //!
 //! `connections` accepts connections, `admission` checks requests, `routes` answers them; `routes/events.rs` handles
 //! events, also those that come as `lines`. `socket`, `auth` and `tokens` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
-//! reloads changed hook files. `audit` and `traces` record outcomes. `client` and `sse` are the client's side.
+//! reloads changed hook files. `audit` and `traces` record outcomes, `ship` sends them to a server. `client` and `sse` are the client's side.
 
 mod admission;
 mod agent_activity;
@@ -31,6 +31,7 @@ mod schema;
 mod served_roots;
 mod server;
 mod server_identity;
+mod ship;
 mod socket;
 #[cfg(feature = "cli")]
 mod sse;
@@ -64,7 +65,7 @@ pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, prefl
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
     AgentStatus, AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile,
-    NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing,
+    NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing, ShippingStatus,
 };
 #[cfg(feature = "cli")]
 pub(crate) use served_roots::real_directory;

@@ -20,6 +20,7 @@ use super::{
     listeners::{AdmittedListeners, ListenerSource, OpenListeners},
     loading::StoppableStart,
     routes,
+    ship::{Shipping, Spool},
     socket::{Socket, default_socket},
     start_error::ServeError,
     state::{DaemonAddresses, DaemonState, Observers},
@@ -195,12 +196,14 @@ impl OpenParts {
     ) -> Result<Self, ServeError> {
         let ledger = claimed.open()?;
         open.listen_on_tcp(&settings.listen, tokens).await?;
-        let audit = Audit::start(&settings.audit)?;
+        let data = data_directory(settings, environment)?;
+        let shipping = shipping(settings, data.as_deref())?;
+        let audit =
+            Audit::start(&settings.audit, shipping.as_ref().map(|shipping| Arc::clone(&shipping.spool)))?;
         let exporter = Exporter::install();
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment);
-        let observers = Observers { audit, tracer };
-        let data = data_directory(settings, environment)?;
+        let observers = Observers { audit, tracer, shipping };
         // The daemon that is replaced has the store open.
         let opened_now = if is_replacing { None } else { data.clone() };
         let orchestrator = orchestrator(settings, opened_now, &observers, &open.addresses).await?;
@@ -216,7 +219,7 @@ async fn refuse_waiting(
     tokens: &Arc<TcpTokens>,
     error: &ServeError,
 ) {
-    let observers = Observers { audit: None, tracer: None };
+    let observers = Observers { audit: None, tracer: None, shipping: None };
     // Without data, it starts.
     let Ok(orchestrator) = orchestrator(&settings, None, &observers, &open.addresses).await else { return };
     let parts = (Exporter::install(), observers);
@@ -249,6 +252,14 @@ fn data_directory(
         (_, None) => Err(StoreError::NoDirectory.into()),
         (_, directory) => Ok(directory),
     }
+}
+
+/// What is shipped, if the settings name a server. It waits in the directory of the data.
+fn shipping(settings: &Settings, data: Option<&Path>) -> Result<Option<Arc<Shipping>>, ServeError> {
+    let Some(data) = data.filter(|_| settings.ship.url.is_some()) else { return Ok(None) };
+    let spool = Spool::make(data, settings.ship.max_size as u64);
+    let spool = spool.map_err(|source| ServeError::Ship { directory: data.to_owned(), source })?;
+    Ok(Shipping::new(&settings.ship, &settings.node_name(), Arc::new(spool)).map(Arc::new))
 }
 
 async fn orchestrator(

@@ -1,6 +1,6 @@
 //! Why a daemon cannot start.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use super::{
     audit::AuditError, client::ClientError, handed_over::HandedOverError, socket::SocketError,
@@ -33,6 +33,16 @@ pub enum ServeError {
     /// The audit cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// Lines cannot wait until they are shipped.
+    #[error(
+        "cannot keep lines for `ship.url` in {}: {}", directory.display(), crate::model::io_reason(source)
+    )]
+    Ship {
+        /// The directory of the data.
+        directory: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The TCP address cannot be bound.
     #[error("cannot listen on {address}: {}", crate::model::io_reason(source))]
     Tcp {

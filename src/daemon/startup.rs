@@ -18,6 +18,7 @@ use super::{
     loading::StoppableStart,
     routes,
     server::Daemon,
+    ship::state_line,
     socket::SocketFile,
     start_error::{ReplaceError, ServeError},
     state::DaemonState,
@@ -126,9 +127,18 @@ impl Daemon {
         Ok(())
     }
 
-    /// Loads workspaces again whose files change, and those that could not be loaded.
+    /// Loads workspaces again whose files change, and those that could not be loaded; ships what is to be shipped.
     fn follow_changes(&mut self) {
         self.tasks.spawn(Arc::clone(&self.state).retry_until_loaded());
+        if let Some(shipping) = self.state.observers.shipping.clone() {
+            let state = Arc::clone(&self.state);
+            self.tasks.spawn(async move {
+                // A daemon that does not get so far judges nothing.
+                if state.loading.done(Duration::MAX).await.is_ok() {
+                    shipping.run(|| state_line(&state)).await;
+                }
+            });
+        }
         if self.state.settings.watch {
             self.tasks.spawn(watch::watch(watch_context(&self.state)));
         }

@@ -28,6 +28,7 @@ use super::{
     handover_slot::{AcceptGate, HandoverSlot},
     listener_share::ListenerShare,
     loading::Loading,
+    ship::Shipping,
     tokens::TcpTokens,
     traces::Tracer,
     unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
@@ -89,6 +90,7 @@ pub(super) struct DaemonAddresses {
 pub(super) struct Observers {
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) tracer: Option<Arc<Tracer>>,
+    pub(super) shipping: Option<Arc<Shipping>>,
 }
 
 /// A workspace that a client of the API has registered.

@@ -15,6 +15,7 @@ use super::{
     connections::CLOSE_TIMEOUT,
     handover_slot::AcceptPhase,
     server::Daemon,
+    ship::state_line,
     socket::Socket,
     state::{DaemonPhase, Observers},
 };
@@ -65,7 +66,7 @@ impl Daemon {
 
     /// Stops the daemon. For `listen.lameduck` it still takes events, and says that it is not ready. Then it takes no more
     /// events, lets those in flight finish until the deadline, cancels the rest, kills their processes, closes every
-    /// connection, and flushes the audit and the traces. Returns whether everything finished in time.
+    /// connection, and flushes the audit, the traces and what is shipped. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
         if !self.state.handover.is_handed_over() && self.state.loading.is_done() {
             self.be_lame_duck().await;
@@ -98,13 +99,16 @@ impl Daemon {
         drop(timeout(CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
         self.tasks.shutdown().await;
         self.state.denials.close();
-        let Observers { audit, tracer } = self.state.observers.clone();
+        let Observers { audit, tracer, shipping } = self.state.observers.clone();
         if let Some(tracer) = tracer {
             tracer.close().await;
         }
         if let Some(audit) = audit {
             // Fails only while the runtime shuts down, when nobody waits for the result.
             drop(spawn_blocking(move || audit.close()).await);
+        }
+        if let Some(shipping) = shipping {
+            shipping.close(state_line(&self.state)).await;
         }
         finished
     }

@@ -131,6 +131,17 @@ impl Address {
         self.socket.as_deref()
     }
 
+    /// Whether its server is on this machine.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        match self.url.host() {
+            _ if self.socket.is_some() => true,
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+    }
+
     /// Whether it is hookyard's own event endpoint on this machine. An agent's settings contain it when the agent is
     /// connected to the daemon, and hookyard reads the same settings.
     pub fn is_own(&self) -> bool {

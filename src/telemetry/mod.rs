@@ -45,7 +45,7 @@ pub(crate) use occurrences::{
     StoreFailure,
 };
 #[cfg(feature = "daemon")]
-pub(crate) use occurrences::{ApiDenied, RecordsLost};
+pub(crate) use occurrences::{ApiDenied, LinesShipped, LinesWaiting, RecordsLost};
 #[cfg(feature = "daemon")]
 pub use prometheus::{PrometheusMetrics, RecorderInstalled};
 pub(crate) use worker_meters::{WaitingGauge, WorkerMeters, WorkerThere, WorkersDegraded};

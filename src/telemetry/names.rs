@@ -175,6 +175,14 @@ table! {
         "Notices that readers of the stream were too slow for.";
     AUDIT_DROPPED "hookyard_audit_dropped_total" Counter Count ["reason"]
         "Lines of the audit that were lost: too many waited, or they could not be written.";
+    SHIPPED "hookyard_shipped_lines_total" Counter Count []
+        "Lines of the audit and of the state that the server of `ship.url` has taken.";
+    SHIP_DROPPED "hookyard_ship_dropped_total" Counter Count ["reason"]
+        "Lines for shipping that were lost: they had to make room, could not be written or read, or were too large for the server.";
+    SHIP_WAITING_LINES "hookyard_ship_waiting_lines" Gauge Count []
+        "Lines that wait until the server of `ship.url` takes them.";
+    SHIP_WAITING_BYTES "hookyard_ship_waiting_bytes" Gauge Bytes []
+        "Disk space of the lines that wait until the server of `ship.url` takes them.";
     TRACE_SPANS_DROPPED "hookyard_trace_spans_dropped_total" Counter Count ["reason"]
         "Spans of traces that were lost: too many waited, or they could not be exported.";
     API_REQUESTS "hookyard_api_requests_total" Counter Count ["route" "status_class"]

@@ -53,7 +53,34 @@ impl ConfigLoaded<'_> {
     }
 }
 
-/// Records that are lost: audit lines or spans of traces.
+/// Lines that the server of `ship.url` has taken.
+#[cfg(feature = "daemon")]
+pub(crate) struct LinesShipped(pub(crate) u64);
+
+#[cfg(feature = "daemon")]
+impl LinesShipped {
+    pub(crate) fn emit(self) {
+        names::SHIPPED.counter([]).increment(self.0);
+    }
+}
+
+/// Lines that wait until the server of `ship.url` takes them.
+#[cfg(feature = "daemon")]
+pub(crate) struct LinesWaiting {
+    pub(crate) lines: u64,
+    pub(crate) bytes: u64,
+}
+
+#[cfg(feature = "daemon")]
+impl LinesWaiting {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    pub(crate) fn set(&self) {
+        names::SHIP_WAITING_LINES.gauge([]).set(self.lines as f64);
+        names::SHIP_WAITING_BYTES.gauge([]).set(self.bytes as f64);
+    }
+}
+
+/// Records that are lost: audit lines, lines for shipping, or spans of traces.
 #[cfg(feature = "daemon")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordsLost {
@@ -65,11 +92,25 @@ pub(crate) enum RecordsLost {
     SpanQueue,
     /// Spans that could not be exported.
     SpanExport,
+    /// Lines for shipping that had to make room.
+    ShipFull,
+    /// Lines for shipping that could not be written or read.
+    ShipWrite,
+    /// Lines that the server takes not even alone.
+    ShipRefused,
 }
 
 #[cfg(feature = "daemon")]
 impl RecordsLost {
-    const ALL: [Self; 4] = [Self::AuditQueue, Self::AuditWrite, Self::SpanQueue, Self::SpanExport];
+    const ALL: [Self; 7] = [
+        Self::AuditQueue,
+        Self::AuditWrite,
+        Self::SpanQueue,
+        Self::SpanExport,
+        Self::ShipFull,
+        Self::ShipWrite,
+        Self::ShipRefused,
+    ];
 
     /// Initialises all series at zero, so that the rate of the first loss is seen.
     pub(crate) fn expect_all() {
@@ -84,6 +125,9 @@ impl RecordsLost {
             Self::AuditWrite => names::AUDIT_DROPPED.counter(["write"]),
             Self::SpanQueue => names::TRACE_SPANS_DROPPED.counter(["queue"]),
             Self::SpanExport => names::TRACE_SPANS_DROPPED.counter(["export"]),
+            Self::ShipFull => names::SHIP_DROPPED.counter(["full"]),
+            Self::ShipWrite => names::SHIP_DROPPED.counter(["write"]),
+            Self::ShipRefused => names::SHIP_DROPPED.counter(["refused"]),
         };
         counter.increment(records);
     }

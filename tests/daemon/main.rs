@@ -33,6 +33,7 @@ mod restart;
 mod rules;
 mod serve;
 mod service_manager;
+mod shipping;
 mod shutdown;
 mod synced;
 mod trust;

@@ -222,7 +222,9 @@ fn settings() -> config::Settings {
 fn the_yaml_of_the_docs_loads() {
     let mut settings = settings();
     assert_eq!(settings.models.len(), 1);
-    let [audit] = blocks("docs/audit.md", "yaml").try_into().unwrap();
+    let [audit, ship] = blocks("docs/audit.md", "yaml").try_into().unwrap();
+    let (ship, diagnostics) = config::Settings::from_yaml(&ship, Path::new("hookyard.yaml"));
+    assert!(diagnostics.is_empty() && ship.is_some_and(|settings| settings.ship.url.is_some()));
     let (audit, diagnostics) = config::Settings::from_yaml(&audit, Path::new("hookyard.yaml"));
     assert!(diagnostics.is_empty() && audit.is_some_and(|settings| settings.audit.to.is_some()));
     let [traces] = blocks("docs/traces.md", "yaml").try_into().unwrap();

@@ -100,7 +100,7 @@ const APPROVALS: [(&str, &[&str]); 6] = [
     ("in_place", &["src/config/trust/apply.rs"]),
     ("trust_is_off", &["src/config/trust/apply.rs"]),
     ("of_launcher", &["src/handler/command/sandbox/launcher.rs"]),
-    ("of_settings", &["src/daemon/traces/exporter.rs"]),
+    ("of_settings", &["src/daemon/ship/request.rs", "src/daemon/traces/exporter.rs"]),
 ];
 
 /// The paths that a file writes, with the names that it imports written out.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{boundaries::ListenSettings, table::Settings};
+use super::{boundaries::ListenSettings, data::DataDirectory, table::Settings};
 use crate::dialect::{Mapping, Value};
 
 impl ListenSettings {
@@ -27,6 +27,13 @@ impl Settings {
         {
             let message = "`tcp` is reachable from other machines, but `token_file` is missing";
             value.error("listen", message, "set `token_file`, or listen on `127.0.0.1`");
+        }
+        if self.ship.url.is_some()
+            && self.data == DataDirectory::Memory
+            && let Some(value) = last_of(layers, [&["ship", "url"], &["data"]])
+        {
+            let message = "`ship.url` needs `data`, where lines wait until they are sent";
+            value.error("ship", message, "set `data: auto`, or remove `ship.url`");
         }
         for layer in layers {
             warn_of_shared_roots(layer);

@@ -12,6 +12,7 @@ use super::{
     data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::{HandlerMode, LONGEST_COMMAND, LONGEST_MODEL_NAME, MOST_PROCESSES, ProcessCount},
+    ship::{ShipFormat, ShipUrl},
     table::{HandlerSettings, ModelSettings, WorkspaceSettings},
     value_types::{
         Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature,
@@ -222,6 +223,16 @@ impl DescribedValue for TraceUrl {
     }
 }
 
+impl DescribedValue for ShipUrl {
+    fn form() -> ValueForm {
+        ValueForm::text("URL", URL)
+    }
+
+    fn show(field: &Address) -> Json {
+        json!(field.to_string())
+    }
+}
+
 impl DescribedValue for ModelUrl {
     fn form() -> ValueForm {
         ValueForm::text("URL", URL)
@@ -247,7 +258,9 @@ macro_rules! describe_words {
     )+};
 }
 
-describe_words! { AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess TrustPolicy WorkspaceKind }
+describe_words! {
+    AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess ShipFormat TrustPolicy WorkspaceKind
+}
 
 impl DescribedValue for HttpTarget {
     fn form() -> ValueForm {

@@ -18,6 +18,7 @@ mod layer_tests;
 mod layers;
 mod overrides;
 mod sandbox;
+mod ship;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings,
 pub use data::DataDirectory;
 pub use entries::HandlerMode;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
+pub use ship::{ShipFormat, ShipSettings};
 pub use table::{
     AuditSettings, HandlerSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings,
     TraceSettings, WorkerPoolSettings, WorkspaceSettings,

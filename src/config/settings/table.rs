@@ -12,6 +12,7 @@ use super::{
     declare::settings,
     entries::{HandlerMode, ProcessCount},
     sandbox::SandboxSettings,
+    ship::ShipSettings,
     value_types::{
         Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, Temperature, TraceUrl, VariablePattern,
         VariablePrefix, count,
@@ -63,6 +64,9 @@ settings! {
 
         /// Export of traces as OTLP over HTTP. Idle until there is an endpoint.
         traces: TraceSettings = TraceSettings::default(),
+
+        /// Audit lines and the state of the daemon, sent to a server. They are kept in `data` until it has taken them.
+        ship: ShipSettings = ShipSettings::default(),
 
         /// Maximum number of interceptor events of one run that are processed at the same time.
         interceptor_concurrency: NonZeroUsize = count(1),

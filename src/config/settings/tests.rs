@@ -165,6 +165,27 @@ fn a_default_timeout_above_the_maximum_is_an_error() {
 }
 
 #[test]
+fn lines_are_shipped_only_where_nobody_else_reads_them_and_where_they_can_wait() {
+    for (text, expected) in [
+        ("{ url: 'https://audit.example/v1' }", ""),
+        ("{ url: 'http://127.0.0.1:4318/v1/logs', format: otlp }", ""),
+        ("{ url: 'http://[::1]:4318/v1/logs' }", ""),
+        (
+            "{ url: 'http://audit.example/v1' }",
+            "`url`: lines are sent to another machine over `https://` only",
+        ),
+        ("{ url: 'http://localhost.example/v1' }", "over `https://` only"),
+        ("{ url: 'unix:/run/audit.sock:/v1' }", "lines are not sent to a socket"),
+        ("{ format: syslog }", "`ndjson`"),
+        ("{ url: 'https://audit.example/v1' }\ndata: null", "`ship.url` needs `data`"),
+    ] {
+        let found = mistakes(&format!("ship: {text}"));
+        assert_eq!(found.len(), usize::from(!expected.is_empty()), "{text}: {found:?}");
+        assert!(found.iter().all(|found| found.contains(expected)), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn audit_settings_are_read() {
     let text =
         "audit: { to: stdout, max_size: 1MiB, keep: 2, queue: 9, sync: 2s, required: true, patches: none }";

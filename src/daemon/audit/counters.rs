@@ -31,6 +31,8 @@ pub(in crate::daemon) struct AuditCounters {
     pub(in crate::daemon) written: AtomicU64,
     pub(in crate::daemon) dropped_queue: AtomicU64,
     pub(in crate::daemon) dropped_write: AtomicU64,
+    /// The hooks that failed, and whose events went on all the same.
+    pub(in crate::daemon) failed_open: AtomicU64,
     loss_report: Mutex<LossReport>,
 }
 

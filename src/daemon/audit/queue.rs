@@ -21,12 +21,15 @@ use super::{
     counters::{AuditCounters, AuditQueueLimits},
     line::{AuditEntry, DenialLine, UnaskedLine, UnaskedReason},
     rotating_file::RotatingFile,
-    writer::{AuditSink, StdoutSink, Writer, WriterCommand, WriterOptions},
+    writer::{AuditSink, NoSink, StdoutSink, Writer, WriterCommand, WriterOptions},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
     config::{AuditDestination, AuditPatches, AuditSettings},
-    model::{DecisionId, Delivery, DialectName, Event, EventOrigin, HookReport, Outcome, Targets},
+    daemon::ship::Spool,
+    model::{
+        DecisionId, Delivery, DialectName, Event, EventOrigin, FailureMode, HookReport, Outcome, Targets,
+    },
 };
 
 /// The memory that queued lines may take, in bytes: fewer lines wait when their payloads are large.
@@ -73,12 +76,17 @@ pub(in crate::daemon) struct Audit {
 }
 
 impl Audit {
-    /// Opens the destination of the settings, if there is one, and starts the writer.
+    /// Opens the destination of the settings, if there is one, and starts the writer. Its lines are also shipped, if there is
+    /// a place where they wait for that.
     ///
     /// Returns an error if the destination cannot be used.
-    pub(in crate::daemon) fn start(settings: &AuditSettings) -> Result<Option<Arc<Self>>, AuditError> {
+    pub(in crate::daemon) fn start(
+        settings: &AuditSettings,
+        spool: Option<Arc<Spool>>,
+    ) -> Result<Option<Arc<Self>>, AuditError> {
         let (destination, sink): (String, Box<dyn AuditSink>) = match &settings.to {
-            None => return Ok(None),
+            None if spool.is_none() => return Ok(None),
+            None => ("the server of `ship.url`".to_owned(), Box::new(NoSink)),
             Some(AuditDestination::Stdout) => ("stdout".to_owned(), Box::new(StdoutSink::open()?)),
             Some(AuditDestination::File(path)) => {
                 let file = RotatingFile::open(path, settings.max_size as u64, settings.keep.get());
@@ -86,7 +94,7 @@ impl Audit {
                 (path.display().to_string(), Box::new(file))
             }
         };
-        Ok(Some(Arc::new(Self::on(sink, destination, settings)?)))
+        Ok(Some(Arc::new(Self::on(sink, destination, settings, spool)?)))
     }
 
     /// Opens the destination of the settings, if there is one, and closes it again.
@@ -108,10 +116,11 @@ impl Audit {
         sink: Box<dyn AuditSink>,
         destination: String,
         settings: &AuditSettings,
+        spool: Option<Arc<Spool>>,
     ) -> io::Result<Self> {
         let (sender, commands) = mpsc::channel();
         let counters = Arc::new(AuditCounters::default());
-        let options = WriterOptions { sync: settings.sync, patches: settings.patches };
+        let options = WriterOptions { sync: settings.sync, patches: settings.patches, spool };
         let writer = Writer::new(sink, options, Arc::clone(&counters));
         let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&commands))?;
         Ok(Self {
@@ -250,6 +259,9 @@ impl OutcomeObserver for Audit {
         // One that nobody waits for is answered before its hooks have ended, with a line of its own.
         let is_awaited = !is_accepted_only(&finished.event);
         let decision = finished.outcome.decision_id;
+        let hooks = finished.outcome.hooks.iter();
+        let open = hooks.filter(|report| report.failure_mode == Some(FailureMode::FailOpen)).count();
+        self.counters.failed_open.fetch_add(open as u64, Ordering::Relaxed);
         let mut entry = AuditEntry::of(finished, self.patches);
         entry.guard = self.confirmations.as_ref().filter(|_| is_awaited).map(|lines| lines.expect(decision));
         self.record(entry);

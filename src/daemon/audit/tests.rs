@@ -99,7 +99,7 @@ impl AuditSink for Disk {
 fn audit(disk: &Disk, change: impl FnOnce(&mut AuditSettings)) -> Audit {
     let mut settings = AuditSettings::default();
     change(&mut settings);
-    Audit::on(Box::new(disk.clone()), "disk".to_owned(), &settings).unwrap()
+    Audit::on(Box::new(disk.clone()), "disk".to_owned(), &settings, None).unwrap()
 }
 
 fn finished(run: &str, at: SystemTime) -> FinishedEvent {

@@ -18,7 +18,10 @@ use super::{
     counters::AuditCounters,
     line::{self, AuditEntry, DenialLine, UnaskedLine},
 };
-use crate::config::{AuditPatches, AuditSync};
+use crate::{
+    config::{AuditPatches, AuditSync},
+    daemon::ship::Spool,
+};
 
 /// The size from which a batch is written, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
@@ -84,6 +87,36 @@ impl AuditSink for StdoutSink {
     }
 }
 
+/// Nowhere: lines are only shipped.
+#[derive(Debug)]
+pub(super) struct NoSink;
+
+impl AuditSink for NoSink {
+    fn remaining_capacity(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn reserve(&mut self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn discard_tail(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reopen_if_moved(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A command to the writer.
 #[derive(Debug)]
 pub(super) enum WriterCommand {
@@ -98,10 +131,12 @@ pub(super) enum WriterCommand {
 }
 
 /// How lines are written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct WriterOptions {
     pub(super) sync: AuditSync,
     pub(super) patches: AuditPatches,
+    /// Where the same lines wait to be shipped.
+    pub(super) spool: Option<Arc<Spool>>,
 }
 
 /// The state of the thread.
@@ -249,7 +284,9 @@ impl Writer {
         if kept > 0 && self.options.sync != AuditSync::Never {
             self.unsynced.get_or_insert_with(Instant::now);
         }
-        let is_safe = self.options.sync != AuditSync::Always || self.sync();
+        let spool = self.options.spool.as_ref().filter(|_| whole > 0);
+        let is_spooled = spool.is_none_or(|spool| spool.add(&batch[..whole]));
+        let is_safe = (self.options.sync != AuditSync::Always || self.sync()) && is_spooled;
         // The guards of the others are dropped: their lines are lost, or perhaps not on the disk.
         let safe = if is_safe { usize::try_from(kept).unwrap_or(usize::MAX) } else { 0 };
         let written = lines.into_iter().take(safe);
@@ -306,7 +343,8 @@ impl Writer {
     /// Returns whether all lines are on the disk.
     fn sync(&mut self) -> bool {
         self.unsynced = None;
-        let synced = self.sink.sync();
+        let spooled = self.options.spool.as_ref().map_or(Ok(()), |spool| spool.sync());
+        let synced = self.sink.sync().and(spooled);
         if let Err(error) = &synced {
             tracing::error!(%error, "cannot sync audit lines to the disk");
         }

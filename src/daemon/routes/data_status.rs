@@ -15,6 +15,8 @@ use crate::{
         agent_activity::LastAgentEvent,
         audit::Audit,
         schema::{Component, boolean, object, optional_string, string, unsigned, unsigned_as},
+        ship::{Shipping, SpoolCounts},
+        state::Observers,
     },
     run::OutboxCounts,
     store::StoreStatus,
@@ -196,7 +198,7 @@ impl From<&KeptFile> for LastGoodFile {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditStatus {
-    /// Where its lines go: a file, or `stdout`.
+    /// Where its lines go: a file, `stdout`, or only to the server of `ship.url`.
     pub to: String,
     /// The number of lines written.
     pub written: u64,
@@ -204,32 +206,92 @@ pub struct AuditStatus {
     pub dropped_queue: u64,
     /// The number of lines lost because they could not be written.
     pub dropped_write: u64,
+    /// What is shipped of them, if anything is.
+    #[serde(default)]
+    pub shipping: Option<ShippingStatus>,
+}
+
+/// The audit lines, and lines with the state of the daemon, that are sent to a server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShippingStatus {
+    /// The server.
+    pub to: String,
+    /// The number of lines that it has taken since the start.
+    pub shipped: u64,
+    /// The number of lines that wait.
+    pub waiting: u64,
+    /// Their size, in bytes.
+    pub waiting_bytes: u64,
+    /// The number of lines lost since the start.
+    pub dropped: u64,
+    /// Why the last request failed, if it did.
+    pub error: Option<String>,
 }
 
 pub(super) static AUDIT_STATUS: Component = Component::built("AuditStatus", || {
+    let shipping = SHIPPING_STATUS.described("What is shipped of them, if anything is.");
     object(
         "The counters of the audit since the daemon started.",
         [
-            ("to", string("Where its lines go: a file, or `stdout`.")),
+            ("to", string("Where its lines go: a file, `stdout`, or only to the server of `ship.url`.")),
             ("written", unsigned_as("int64", "The number of lines written.")),
             ("dropped_queue", unsigned_as("int64", "The number of lines lost because the queue was full.")),
             (
                 "dropped_write",
                 unsigned_as("int64", "The number of lines lost because they could not be written."),
             ),
+            ("shipping", json!({ "oneOf": [shipping, { "type": "null" }] })),
         ],
-        &[],
+        &["shipping"],
     )
 });
 
+pub(super) static SHIPPING_STATUS: Component = Component::built("ShippingStatus", || {
+    object(
+        "The audit lines, and lines with the state of the daemon, that are sent to a server.",
+        [
+            ("to", string("The server.")),
+            ("shipped", unsigned_as("int64", "The number of lines that it has taken since the start.")),
+            ("waiting", unsigned_as("int64", "The number of lines that wait.")),
+            ("waiting_bytes", unsigned_as("int64", "Their size, in bytes.")),
+            ("dropped", unsigned_as("int64", "The number of lines lost since the start.")),
+            ("error", optional_string("Why the last request failed, if it did.")),
+        ],
+        &["error"],
+    )
+});
+
+impl ShippingStatus {
+    fn of(shipping: &Shipping) -> Self {
+        let SpoolCounts { lines, bytes, shipped, dropped } = shipping.spool.counts();
+        Self {
+            to: shipping.server(),
+            shipped,
+            waiting: lines,
+            waiting_bytes: bytes,
+            dropped,
+            error: shipping.error(),
+        }
+    }
+}
+
 impl AuditStatus {
-    pub(super) fn of(audit: &Audit) -> Self {
+    pub(super) fn of(audit: &Audit, shipping: Option<&Shipping>) -> Self {
         let counters = audit.counters();
         Self {
             to: audit.destination().to_owned(),
             written: counters.written.load(Ordering::Relaxed),
             dropped_queue: counters.dropped_queue.load(Ordering::Relaxed),
             dropped_write: counters.dropped_write.load(Ordering::Relaxed),
+            shipping: shipping.map(ShippingStatus::of),
         }
+    }
+}
+
+impl Observers {
+    /// The counters of the audit, if it is on.
+    pub(super) fn audit_status(&self) -> Option<AuditStatus> {
+        self.audit.as_deref().map(|audit| AuditStatus::of(audit, self.shipping.as_deref()))
     }
 }

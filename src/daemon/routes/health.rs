@@ -17,9 +17,11 @@ use tokio::task::spawn_blocking;
 use crate::{
     daemon::{
         error::ApiError,
+        ship::SpoolCounts,
         state::{DaemonPhase, DaemonState},
     },
     model::Diagnostic,
+    telemetry::LinesWaiting,
 };
 
 /// The media type of Prometheus' text format.
@@ -73,8 +75,15 @@ pub(super) async fn metrics(
     State(state): State<Arc<DaemonState>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let orchestrator = state.orchestrator.clone();
-    let text = state.exporter.render(move || orchestrator.update_gauges()).await.ok_or_else(|| {
+    let (orchestrator, shipping) = (state.orchestrator.clone(), state.observers.shipping.clone());
+    let update = move || {
+        orchestrator.update_gauges();
+        if let Some(shipping) = shipping {
+            let SpoolCounts { lines, bytes, .. } = shipping.spool.counts();
+            LinesWaiting { lines, bytes }.set();
+        }
+    };
+    let text = state.exporter.render(update).await.ok_or_else(|| {
         let hint = "scrape the program that embeds hookyard";
         ApiError::not_found("no_metrics", "another recorder collects the metrics of this process", hint)
     })?;

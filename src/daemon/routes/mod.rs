@@ -21,7 +21,7 @@ mod trust;
 mod unasked;
 mod workspaces;
 
-pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile};
+pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile, ShippingStatus};
 pub(super) use events::{UnreadableEvent, decide, dispatch, read_canonical, refuse_own_hook, send_event};
 pub(super) use native_events::{UnreadNative, decide_native, read_native};
 pub(crate) use native_response::ProcessAnswer;

@@ -300,7 +300,7 @@ pub(super) static NOT_LOADED_WORKSPACE: Component = Component::built("NotLoadedW
 });
 
 impl DaemonStatus {
-    fn of(state: &DaemonState) -> Self {
+    pub(in crate::daemon) fn of(state: &DaemonState) -> Self {
         let orchestrator = &state.orchestrator;
         let reports = orchestrator.load_reports();
         let runs = orchestrator.run_count();
@@ -340,7 +340,7 @@ impl DaemonStatus {
             streams: state.stream_readers.load(Ordering::Relaxed),
             agents: state.activity.last_events().into_iter().map(AgentStatus::from).collect(),
             watch: state.watch.as_str().to_owned(),
-            audit: state.observers.audit.as_deref().map(AuditStatus::of),
+            audit: state.observers.audit_status(),
             data: orchestrator
                 .store_status()
                 .map(|store| DataStatus::of(store, orchestrator.outbox_counts())),

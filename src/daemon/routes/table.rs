@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
-    data_status::{AGENT_STATUS, AUDIT_STATUS, DATA_STATUS},
+    data_status::{AGENT_STATUS, AUDIT_STATUS, DATA_STATUS, SHIPPING_STATUS},
     events::{self, EVENT, OUTCOME},
     health, native_events,
     native_response::PROCESS_ANSWER,
@@ -42,9 +42,10 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 26] = [
+static COMPONENTS: [&Component; 27] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
+    &SHIPPING_STATUS,
     &RELOAD_VIEW,
     &DATA_STATUS,
     &BROKEN_WORKSPACE,

@@ -129,7 +129,7 @@ fn a_line_describes_an_outcome() {
     assert_eq!(lines(&daemon).len(), 4, "no hook wanted it");
     assert_eq!(
         status(&daemon),
-        json!({ "to": daemon.path().join("audit.jsonl"), "written": 4, "dropped_queue": 0, "dropped_write": 0 })
+        json!({ "to": daemon.path().join("audit.jsonl"), "written": 4, "dropped_queue": 0, "dropped_write": 0, "shipping": null })
     );
     assert_eq!(mode(&daemon.path().join("audit.jsonl")), 0o600);
 }

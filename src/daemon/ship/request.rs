@@ -1,0 +1,147 @@
+//! One request to the server: what it carries, and what the answer means for the lines in it.
+
+use std::{
+    error::Error,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use flate2::{Compression, write::GzEncoder};
+use reqwest::{
+    Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
+};
+use tokio::time::timeout;
+
+use super::{body, spool::Batch};
+use crate::{
+    config::{self, ShipFormat, ShipSettings},
+    handler::http_client::HttpClients,
+    model::{Address, Approval},
+};
+
+/// How long a request may take, with its response.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest token file, in bytes.
+const LARGEST_TOKEN_FILE: u64 = 4096;
+
+/// The header with the name of the daemon, and that with the place of the lines among all of it: the same lines have the
+/// same place.
+const NODE: &str = "x-hookyard-node";
+const BATCH: &str = "x-hookyard-batch";
+
+/// Sends lines.
+#[derive(Debug)]
+pub(super) struct LineSender {
+    address: Address,
+    format: ShipFormat,
+    token_file: Option<PathBuf>,
+    node: String,
+    clients: HttpClients,
+}
+
+/// A request that can be sent.
+pub(super) struct ShipRequest {
+    token: Option<String>,
+    /// Where its lines are among all.
+    place: String,
+    body: Vec<u8>,
+}
+
+/// What became of a batch.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum BatchResult {
+    Taken,
+    /// Its lines are too many or too large.
+    TooLarge,
+    /// It is sent again: why, and when at the earliest, if the server says so.
+    Failed(String, Option<Duration>),
+}
+
+impl LineSender {
+    /// Sends to the server of the settings, if there is one.
+    pub(super) fn new(settings: &ShipSettings, node: &str) -> Option<Self> {
+        Some(Self {
+            address: settings.url.clone()?,
+            format: settings.format,
+            token_file: settings.token_file.clone(),
+            node: node.to_owned(),
+            clients: HttpClients::new(1),
+        })
+    }
+
+    /// The server as messages name it.
+    pub(super) fn server(&self) -> String {
+        self.address.server()
+    }
+
+    /// The request with a batch. Reads and computes.
+    pub(super) fn prepare(&self, batch: &Batch) -> Result<ShipRequest, String> {
+        let token = self.token_file.as_deref().map(read_token).transpose()?;
+        let body = packed(&body::write(self.format, &self.node, &batch.bytes));
+        let body = body.map_err(|error| error.to_string())?;
+        Ok(ShipRequest { token, place: batch.from.to_string(), body })
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send(&self, request: ShipRequest) -> BatchResult {
+        let late = || BatchResult::Failed(format!("it did not answer within {REQUEST_TIMEOUT:?}"), None);
+        timeout(REQUEST_TIMEOUT, self.post(request)).await.unwrap_or_else(|_| late())
+    }
+
+    async fn post(&self, ShipRequest { token, place, body }: ShipRequest) -> BatchResult {
+        let url = self.address.url();
+        let client = match self.clients.of_url(&Approval::of_settings(), url).await {
+            Ok(client) => client,
+            Err(error) => return BatchResult::Failed(error.to_string(), None),
+        };
+        let mut request = client.post(url.clone()).body(body);
+        request =
+            request.header(CONTENT_TYPE, body::content_type(self.format)).header(CONTENT_ENCODING, "gzip");
+        request = request.header(NODE, &self.node).header(BATCH, place);
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        match request.send().await {
+            Ok(response) => meaning(&response),
+            Err(error) => {
+                // Without the URL: its query may hold a key.
+                let error = error.without_url();
+                let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+                BatchResult::Failed(format!("{error}{cause}"), None)
+            }
+        }
+    }
+}
+
+fn meaning(response: &Response) -> BatchResult {
+    match response.status() {
+        status if status.is_success() => BatchResult::Taken,
+        StatusCode::PAYLOAD_TOO_LARGE => BatchResult::TooLarge,
+        status => {
+            let after =
+                response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            BatchResult::Failed(format!("it answered {status}"), after.map(Duration::from_secs))
+        }
+    }
+}
+
+/// The header with the token of a file.
+fn read_token(file: &Path) -> Result<String, String> {
+    let unusable = |why: &str| format!("the token file {} {why}", file.display());
+    let bytes = config::read_private(file, LARGEST_TOKEN_FILE).map_err(|why| unusable(&why))?;
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(unusable("has no token: it needs one line of printable ASCII characters"));
+    }
+    Ok(format!("Bearer {token}"))
+}
+
+fn packed(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    packer.write_all(bytes)?;
+    packer.finish()
+}

@@ -117,6 +117,7 @@ impl RecordsLost {
         for loss in Self::ALL {
             loss.emit(0);
         }
+        LinesShipped(0).emit();
     }
 
     pub(crate) fn emit(self, records: u64) {

@@ -27,7 +27,7 @@ const AS_THEY_STAND: [(&str, &str); 3] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 35] = [
+const ALERTS: [&str; 37] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -54,6 +54,8 @@ const ALERTS: [&str; 35] = [
     "RestartLoop",
     "FewerHooks",
     "AuditLinesLost",
+    "ShippedLinesLost",
+    "LinesNotShipped",
     "RequiredHookMissing",
     "RunStateNotSaved",
     "RunStateGone",

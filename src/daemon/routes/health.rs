@@ -78,10 +78,9 @@ pub(super) async fn metrics(
     let (orchestrator, shipping) = (state.orchestrator.clone(), state.observers.shipping.clone());
     let update = move || {
         orchestrator.update_gauges();
-        if let Some(shipping) = shipping {
-            let SpoolCounts { lines, bytes, .. } = shipping.spool.counts();
-            LinesWaiting { lines, bytes }.set();
-        }
+        let SpoolCounts { lines, bytes, .. } =
+            shipping.map(|shipping| shipping.spool.counts()).unwrap_or_default();
+        LinesWaiting { lines, bytes }.set();
     };
     let text = state.exporter.render(update).await.ok_or_else(|| {
         let hint = "scrape the program that embeds hookyard";

@@ -120,7 +120,7 @@ impl Admission {
         let id = request_id(&self.context.daemon, &request);
         let is_http1 = request.version() < Version::HTTP_2;
         let route = routes::find(request.uri().path());
-        if route.path.starts_with(EVENTS)
+        if route.takes_events()
             && let Some(peer) = peer.of_event()
         {
             request.extensions_mut().insert(EventOrigin::new(auth.listener().as_str(), peer));
@@ -255,7 +255,7 @@ impl Admission {
 
     /// Counts an event that is turned away.
     fn count_event(&self, route: &Route) {
-        if route.path.starts_with(EVENTS) {
+        if route.takes_events() {
             self.context.daemon.orchestrator.turned_away();
         }
     }

@@ -284,6 +284,16 @@ impl From<EventError> for ApiError {
                 error.to_string(),
                 "send a smaller body, or raise `limits.payload` in the settings",
             ),
+            EventError::OtherRun { .. } => Self::bad_request(
+                "other_run",
+                error.to_string(),
+                "send the `run_id` of the event, percent-encoded, in the path or in `X-Hookyard-Run`",
+            ),
+            EventError::OtherId { .. } => Self::bad_request(
+                "other_event",
+                error.to_string(),
+                "send the `event_id` of the event, percent-encoded, in `X-Hookyard-Event-Id`",
+            ),
             _ => Self::bad_request(
                 "bad_event",
                 error.to_string(),

@@ -65,6 +65,22 @@ pub enum EventError {
         /// The names that exist, empty or beginning with `; `.
         hint: String,
     },
+    /// The request names another run than its event.
+    #[error("the request says that its event is of the run {said:?}, and the event that it is of {found:?}")]
+    OtherRun {
+        /// What the request says.
+        said: String,
+        /// What the event says.
+        found: String,
+    },
+    /// The request names another id than its event.
+    #[error("the request says that its event has the id {said:?}, and the event that it has {found:?}")]
+    OtherId {
+        /// What the request says.
+        said: String,
+        /// What the event says.
+        found: String,
+    },
     /// Larger than the limit.
     #[error("the event is longer than the {limit} bytes allowed")]
     TooLarge {

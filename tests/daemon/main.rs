@@ -6,6 +6,7 @@ mod support;
 
 mod activation;
 mod adoption;
+mod balancers;
 mod cgroup;
 mod content;
 mod data_directory;

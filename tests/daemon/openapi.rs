@@ -34,6 +34,8 @@ const TABLE: &[Row] = &[
         Some(r#"{"event":"session_started","session_id":"s","run_id":"r","workspace_id":"no"}"#),
         404,
     ),
+    ("POST", "/v1/runs/{id}/events", "/v1/runs/r/events", Some(EVENT), 200),
+    ("POST", "/v1/runs/{id}/events", "/v1/runs/another/events", Some(EVENT), 400),
     ("POST", "/v1/events/{dialect}", "/v1/events/canonical", Some(EVENT), 200),
     ("POST", "/v1/events/{dialect}", "/v1/events/claude", Some(NATIVE), 200),
     ("POST", "/v1/events/{dialect}", "/v1/events/claude?as=process", Some(NATIVE), 200),

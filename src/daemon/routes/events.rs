@@ -7,14 +7,21 @@ use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE, request::Parts},
     response::Response,
+    routing::on,
 };
-
 use futures_util::FutureExt;
 
+use super::{
+    addressed,
+    extract::PathParameter,
+    operation::{BodySchema::One, Operation, ResponseContent, RouteMethod, ok},
+    shared::{EVENT_ERRORS, RUN_ID, UNKNOWN_WORKSPACE},
+};
 use crate::{
     DispatchError, FinishedEvent, RunRef,
     daemon::{
         audit::{Audit, UnaskedReason},
+        auth::AccessRight,
         client,
         error::{ApiError, HOOK_EVENT_HEADER},
         request_body,
@@ -35,6 +42,29 @@ pub(super) static EVENT: Component =
 
 pub(super) static OUTCOME: Component =
     Component::file("Outcome", include_str!("../../../config/schema/canonical-outcome.schema.json"));
+
+pub(super) const SEND: Operation = Operation {
+    method: RouteMethod::Post,
+    id: "sendEvent",
+    tag: "events",
+    right: AccessRight::Events,
+    summary: "Run the hooks for an event.",
+    description: "Takes a canonical event and answers with its outcome. `/v1/events/{dialect}` takes the events of agents.",
+    parameters: &[],
+    request: Some(One(&EVENT)),
+    success: &[ok("The outcome", ResponseContent::Json(One(&OUTCOME)))],
+    errors: &[EVENT_ERRORS, UNKNOWN_WORKSPACE],
+    handler: |method| on(method, send_event),
+};
+
+pub(super) const SEND_OF_RUN: Operation = Operation {
+    id: "sendEventOfRun",
+    summary: "Run the hooks for an event of a run.",
+    description: "The same as `/v1/events`, for balancers that send each run to one daemon by its path. The run must be that of the event.",
+    parameters: &[RUN_ID],
+    handler: |method| on(method, send_event_of_run),
+    ..SEND
+};
 
 /// An event that cannot be read, with the error that says why.
 #[derive(Debug)]
@@ -61,6 +91,16 @@ pub(in crate::daemon) async fn send_event(
     let outcome = decide(&context, read).await?;
     let bytes = serde_json::to_vec(&outcome).map_err(|error| ApiError::unwritten(&error))?;
     Ok(to_json(bytes))
+}
+
+/// The same where the path says of which run the event is.
+async fn send_event_of_run(
+    context: State<RequestContext>,
+    PathParameter(run): PathParameter,
+    mut request: Request,
+) -> Result<Response, ApiError> {
+    addressed::name_run(request.headers_mut(), &run);
+    send_event(context, request).await
 }
 
 /// Reads a canonical event that came so.
@@ -91,6 +131,13 @@ pub(in crate::daemon) async fn decide(
     let RequestContext { daemon: state, share } = context;
     let mut event = match read {
         Ok(event) => event,
+        // The event can be read, and is not for this address.
+        Err(UnreadableEvent {
+            error: error @ (EventError::OtherRun { .. } | EventError::OtherId { .. }),
+            ..
+        }) => {
+            return Err(error.into());
+        }
         Err(unreadable) => return Box::pin(block_unreadable(state, share.sender, unreadable)).await,
     };
     event.workspace_id = state.locator.locate(&state.orchestrator, share.sender, &event).await?;
@@ -168,6 +215,7 @@ pub(super) fn read(
     bytes: &[u8],
 ) -> Result<Event, EventError> {
     let mut event = state.orchestrator.read(dialect, bytes)?;
+    addressed::agree(headers, &mut event)?;
     state.activity.note(dialect, event.kind, SystemTime::now());
     state.sent.note(dialect, &event, bytes);
     let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());

@@ -1,5 +1,6 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
+mod addressed;
 mod data_status;
 mod events;
 mod extract;

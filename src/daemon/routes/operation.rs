@@ -25,6 +25,11 @@ impl Route {
         operation.map_or(AccessRight::Events, |operation| operation.right)
     }
 
+    /// Whether it takes events of hosts.
+    pub(in crate::daemon) fn takes_events(&self) -> bool {
+        self.operations.iter().any(|operation| operation.tag == EVENTS)
+    }
+
     /// The id of the operation with this method, if it changes the daemon.
     pub(in crate::daemon) fn change(&self, method: &Method) -> Option<&'static str> {
         let operation = self.operations.iter().find(|operation| operation.method.answers(method))?;
@@ -32,6 +37,9 @@ impl Route {
         (operation.right == AccessRight::Control && !reads).then_some(operation.id)
     }
 }
+
+/// The tag of operations that take events of hosts.
+const EVENTS: &str = "events";
 
 /// A response that is text.
 pub(super) const PLAIN_TEXT: ResponseContent = ResponseContent::Text("text/plain");

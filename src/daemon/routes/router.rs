@@ -63,10 +63,12 @@ pub(in crate::daemon) fn paths() -> impl Iterator<Item = &'static str> {
     ROUTES.iter().chain([&NO_ROUTE]).map(|route| route.path).chain([lines::ROUTE])
 }
 
-/// Whether the router takes a path to the route declared so. A parameter is the last segment, and not empty.
+/// Whether the router takes a path to the route declared so. A parameter is a segment, and not empty.
 fn matches(path: &str, declared: &str) -> bool {
-    let Some((prefix, _)) = declared.split_once('{') else { return path == declared };
-    path.strip_prefix(prefix).is_some_and(|value| !value.is_empty() && !value.contains('/'))
+    let Some((prefix, rest)) = declared.split_once('{') else { return path == declared };
+    let suffix = rest.split_once('}').map_or("", |(_, suffix)| suffix);
+    let value = path.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
+    value.is_some_and(|value| !value.is_empty() && !value.contains('/'))
 }
 
 async fn unknown_path(uri: Uri) -> ApiError {
@@ -100,6 +102,9 @@ mod tests {
             ("/v1/runs/a%2Fb", "/v1/runs/{id}"),
             ("/healthz", "/healthz"),
             ("/v1/runs/", "none"),
+            ("/v1/runs/a%2Fb/events", "/v1/runs/{id}/events"),
+            ("/v1/runs/events", "/v1/runs/{id}"),
+            ("/v1/runs//events", "none"),
             ("/v1/runs/a/b", "none"),
             ("/v1/events/", "/v1/events/{dialect}"),
             ("/v1/events/claude/x", "/v1/events/{dialect}"),

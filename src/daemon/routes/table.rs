@@ -73,24 +73,8 @@ static COMPONENTS: [&Component; 27] = [
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 20] = [
-    Route {
-        path: "/v1/events",
-        limit: RequestLimit::Counted,
-        operations: &[Operation {
-            method: RouteMethod::Post,
-            id: "sendEvent",
-            tag: "events",
-            right: AccessRight::Events,
-            summary: "Run the hooks for an event.",
-            description: "Takes a canonical event and answers with its outcome. `/v1/events/{dialect}` takes the events of agents.",
-            parameters: &[],
-            request: Some(One(&EVENT)),
-            success: &[ok("The outcome", Json(One(&OUTCOME)))],
-            errors: &[EVENT_ERRORS, UNKNOWN_WORKSPACE],
-            handler: |method| on(method, events::send_event),
-        }],
-    },
+pub(super) static ROUTES: [Route; 21] = [
+    Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
         limit: RequestLimit::Counted,
@@ -111,6 +95,7 @@ pub(super) static ROUTES: [Route; 20] = [
             handler: |method| on(method, native_events::send_native_event),
         }],
     },
+    Route { path: "/v1/runs/{id}/events", limit: RequestLimit::Counted, operations: &[events::SEND_OF_RUN] },
     Route {
         path: "/v1/hooks",
         limit: RequestLimit::Counted,

@@ -84,6 +84,8 @@ pub use loaded_workspace::LoadedWorkspace;
 pub(crate) use loaded_workspace::{LastGoodSource, OuterSearch};
 pub(crate) use loaded_workspace::{LoadContext, LoadOptions, RegisteredWorkspace};
 #[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use outer::user_workspace;
+#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use quantity::{duration, size};
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};

@@ -26,6 +26,9 @@ use crate::model::{
 /// the outermost ones count: whoever writes into one of them could add any number inside.
 const MOST_OUTER: usize = 8;
 
+/// The directory in the home directory whose hook files apply in every workspace of the user.
+const USER_WORKSPACE: &str = ".config/hookyard";
+
 /// The workspaces around one.
 #[derive(Debug, Default)]
 struct Surroundings {
@@ -235,7 +238,32 @@ impl Surroundings {
         found.limit(root, &is_known_to_people);
         // Not counted: a variable must not take the place of a workspace.
         found.workspaces.splice(..0, moved);
+        found.add_own_of_user(root, settings, context, &is_trusted);
         found
+    }
+
+    /// Adds the directory with hook files of the user for every workspace, as the outermost one.
+    fn add_own_of_user(
+        &mut self,
+        root: &Path,
+        settings: &Settings,
+        context: &LoadContext<'_>,
+        is_trusted: &dyn Fn(&Path) -> bool,
+    ) {
+        let Some(directory) = user_workspace(settings, context.environment) else { return };
+        let is_known = |known: &RegisteredWorkspace| known.settings.root == directory;
+        if root.starts_with(&directory) || self.workspaces.iter().any(is_known) {
+            return;
+        }
+        let has_hooks = discover::is_workspace(&directory, None) || is_trusted(&directory);
+        if !is_own(&directory, None) {
+            self.diagnostics.extend(has_hooks.then(|| not_own(&directory)));
+            return;
+        }
+        self.directories.push(directory.clone());
+        if has_hooks {
+            self.workspaces.insert(0, unregistered(&directory));
+        }
     }
 
     /// Leaves out the innermost ones beyond the limit, but none that somebody has declared or has agreed to hooks of:
@@ -284,6 +312,15 @@ fn served_roots(settings: &Settings, context: &LoadContext<'_>) -> Vec<PathBuf> 
 fn unregistered(directory: &Path) -> RegisteredWorkspace {
     let settings = WorkspaceSettings::new(directory);
     RegisteredWorkspace { id: WorkspaceId::of_directory(directory), settings }
+}
+
+/// The directory whose hook files apply in every workspace of the user, without links; it may not be there.
+pub(crate) fn user_workspace(
+    settings: &Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
+    let directory = home_directory(settings, environment)?.join(USER_WORKSPACE);
+    Some(directory.canonicalize().unwrap_or(directory))
 }
 
 /// What `HOME` names, where that is not the home directory of the account: agents read the settings of their user

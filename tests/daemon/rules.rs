@@ -117,3 +117,25 @@ fn an_event_that_takes_a_guard_too_many_steps_is_blocked() {
     assert_eq!(outcome["verdict"], "block", "{outcome}");
     assert_eq!(outcome["hooks"][0]["ended"], "timed_out", "{outcome}");
 }
+
+#[test]
+fn a_pack_that_is_added_for_the_user_is_in_force_at_once_in_every_workspace() {
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nworkspace_roots: [$DIR/other]")
+        .file("shop/notes.txt", "nothing\n")
+        .file("other/notes.txt", "nothing\n")
+        .enforces_trust()
+        .serve();
+    let command = |place: &str| {
+        json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
+                "tool_input": { "command": "rm -rf /" }, "cwd": daemon.path().join(place) })
+    };
+    assert_eq!(daemon.post("/v1/events", &command("shop"))["verdict"], "proceed");
+    let mut add = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
+    add.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).current_dir(daemon.path());
+    add.args(["add", "dangerous-commands", "--user"]).assert().success();
+    for place in ["shop", "other"] {
+        wait_until("it is in force", || daemon.post("/v1/events", &command(place))["verdict"] == "block");
+    }
+    daemon.finish();
+}

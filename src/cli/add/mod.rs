@@ -6,7 +6,7 @@ mod pack_copy;
 mod packs;
 mod report;
 
-use std::path::Path;
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
 use clap::{
     Args,
@@ -18,11 +18,12 @@ use super::{
     flags::{JsonFlag, WorkspaceFlags},
     paths::display_path,
     screen::Screen,
+    settings::{VariablePolicy, settings_of},
     trust,
     workspace::LocatedWorkspace,
 };
 use crate::{
-    config::{LoadedWorkspace, TrustPolicy},
+    config::{LoadedWorkspace, TrustPolicy, user_workspace},
     handler::command::is_inside_hook,
 };
 use pack_copy::{CopyChange, EditedCopies, PackCopy};
@@ -33,6 +34,9 @@ Examples:
   hookyard add --list
   hookyard add dangerous-commands git-safety
   hookyard add network --replace
+  hookyard add dangerous-commands --user
+
+With `--user` the files are below `~/.config/hookyard` and apply in every workspace of this user, before its own hooks.
 
 A pack is a few hook files of rules, which hookyard evaluates itself: nothing is started. They are trusted when they are \
 added. What a rule leaves alone stands under `exceptions` in its file, after which `hookyard trust` asks again. A copy \
@@ -43,7 +47,7 @@ Exit codes: 0 the pack is there, as this version has it, and in force; 1 it is n
 
 /// Add a pack of guards
 ///
-/// Writes its hook files into `.openharness/hooks/` of the workspace. Adding it twice changes nothing.
+/// Writes its hook files into `.openharness/hooks/` of the workspace, or of the user. Adding it twice changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct AddCommand {
@@ -54,6 +58,10 @@ pub(super) struct AddCommand {
     /// List the packs, and which of them the workspace has
     #[arg(long, conflicts_with_all = ["packs", "replace"])]
     list: bool,
+
+    /// Add it for every workspace of this user: the files are written below `~/.config/hookyard`
+    #[arg(long, conflicts_with = "workspace")]
+    user: bool,
 
     /// Replace copies that were edited, or are of another version; their exceptions stay
     #[arg(long)]
@@ -74,14 +82,18 @@ fn names() -> impl TypedValueParser<Value = &'static str> {
 
 impl AddCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let workspace = self.workspace_flags()?;
         if self.list {
-            return listing::show(&self.workspace, self.output, screen);
+            return listing::show(&workspace, self.output, screen);
         }
         if is_inside_hook() {
             let help = "run `hookyard add` yourself, outside the agent";
             return Err(CliError::with_help("a hook cannot add hooks", help));
         }
-        let (found, _) = LocatedWorkspace::find_or_current_dir(&self.workspace, screen)?;
+        if let Some(directory) = workspace.workspace.as_deref().filter(|_| self.user) {
+            make(directory)?;
+        }
+        let (found, _) = LocatedWorkspace::find_or_current_dir(&workspace, screen)?;
         let mut wanted: Vec<&GuardPack> = Vec::new();
         for pack in self.packs.iter().filter_map(|name| packs::pack(name)) {
             if !wanted.iter().any(|other| other.name == pack.name) {
@@ -106,6 +118,24 @@ impl AddCommand {
         }
         report::show(&copies, &found, self.output, screen)
     }
+
+    /// The workspace that is meant: with `--user`, the directory whose hooks apply in all of this user's.
+    fn workspace_flags(&self) -> Result<WorkspaceFlags, CliError> {
+        let mut flags = self.workspace.clone();
+        if self.user {
+            let (settings, _) = settings_of(&flags.settings, VariablePolicy::Ignored)?;
+            let directory = user_workspace(&settings, &|name| std::env::var(name).ok());
+            let unknown = || CliError::with_help("the home directory is not known", "name it with `--home`");
+            flags.workspace = Some(directory.ok_or_else(unknown)?);
+        }
+        Ok(flags)
+    }
+}
+
+/// Makes a directory for this user alone, with those above it.
+fn make(directory: &Path) -> Result<(), CliError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| CliError::new(format!("cannot make {}: {error}", display_path(directory))))
 }
 
 /// Of two hooks of one name, neither would be loaded.

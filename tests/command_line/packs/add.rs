@@ -182,3 +182,25 @@ fn sha256(text: &str) -> String {
     let digits = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
     digits.concat()
 }
+
+#[test]
+fn a_pack_of_the_user_guards_every_workspace_and_none_switches_it_off() {
+    let place = Place::new();
+    place.write("shop/.openharness/settings.yaml", "disabled: [dangerous-deletions]\n");
+    place.write("shop/.openharness/hooks/dangerous-deletions.yaml", "name: dangerous-deletions\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'true' }\n");
+    fs::create_dir_all(place.path("other/.openharness/hooks")).unwrap();
+    let done = place.run_at_home(&["add", "dangerous-commands", "--user"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(done.out.contains(".config/hookyard/.openharness/hooks/dangerous-deletions.yaml"), "{done:?}");
+    for workspace in ["shop", "other"] {
+        assert_eq!(place.verdict(workspace, "rm -rf /"), "block", "{workspace}");
+        assert_eq!(place.verdict(workspace, "ls"), "proceed", "{workspace}");
+    }
+    let again = place.run_at_home(&["add", "dangerous-commands", "--user", "--json"]).json();
+    assert!(again["files"].as_array().unwrap().iter().all(|file| file["change"] == "unchanged"), "{again}");
+    let listed = place.run_at_home(&["add", "--list", "--user", "--json"]).json();
+    let pack = listed.as_array().unwrap().iter().find(|pack| pack["name"] == "dangerous-commands");
+    assert_eq!(pack.unwrap()["workspace"], "current");
+    let both = place.run_at_home(&["add", "git-safety", "--user", "--workspace", "shop"]);
+    assert_eq!(both.code, 2, "{both:?}");
+}

@@ -53,6 +53,11 @@ impl Place {
         self.run_in("shop", arguments, "")
     }
 
+    /// Runs the program in a directory that is no workspace.
+    fn run_at_home(&self, arguments: &[&str]) -> Done {
+        self.run_in("home", arguments, "")
+    }
+
     fn run_in(&self, directory: &str, arguments: &[&str], input: &str) -> Done {
         let mut command = cargo_bin_cmd!("hookyard");
         command.current_dir(self.path(directory)).env_remove("HOOKYARD_LOG").env_remove("NO_COLOR");

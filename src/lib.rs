@@ -125,6 +125,8 @@
 #[cfg(not(unix))]
 compile_error!("hookyard needs process groups and Unix sockets; systems other than Unix are not supported");
 
+#[cfg(feature = "daemon")]
+mod bundle;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;

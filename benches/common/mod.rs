@@ -83,7 +83,7 @@ pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
         execution: ExecutionPolicy::default(),
-        source: HookSource { scope: Scope::Host, file: None, line: 0, position, content: None },
+        source: HookSource { scope: Scope::Host, file: None, line: 0, position, content: None, bundle: None },
         trust: hookyard::model::HookTrust::default(),
     };
     (0..count).map(hook).collect()

@@ -205,7 +205,14 @@ fn hook(dialect: DialectName) -> Hook {
         on_error: FailurePolicy::Deny,
         on_timeout: FailurePolicy::Deny,
         execution: ExecutionPolicy::default(),
-        source: HookSource { scope: Scope::Project, file: None, line: 1, position: 0, content: None },
+        source: HookSource {
+            scope: Scope::Project,
+            file: None,
+            line: 1,
+            position: 0,
+            content: None,
+            bundle: None,
+        },
         trust: HookTrust::default(),
     }
 }

@@ -300,6 +300,27 @@ def internals():
             stacked=True,
         ),
         lines(
+            "Bundle",
+            "The version of the signed bundle that is in force; none means that events are blocked or asked about.",
+            "none",
+            [(f"hookyard_bundle_info{{{HERE}}}", "{{instance}} {{version}}")],
+        ),
+        lines(
+            "Age of the bundle",
+            "Time since the bundle's server has confirmed what is in force. It grows while the server cannot be asked.",
+            "s",
+            [(f"hookyard_bundle_age_seconds{{{HERE}}}", "{{instance}}")],
+        ),
+        lines(
+            "Asking for bundles",
+            "How often the bundle's server was asked, by what came of it, and bundles that were not taken, by the reason.",
+            "ops",
+            [
+                by("hookyard_bundle_polls_total", HERE, "result"),
+                (f"sum by (why) (rate(hookyard_bundle_rejected_total{{{HERE}}}[$__rate_interval]))", "refused: {{why}}"),
+            ],
+        ),
+        lines(
             "Dead letters",
             "Lifecycle events that could not be delivered, and dead letters that were dropped because there were too many.",
             "ops",

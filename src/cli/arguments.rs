@@ -15,6 +15,7 @@ use super::{
     add::AddCommand,
     audit::AuditCommand,
     bench::BenchCommand,
+    bundle::BundleCommand,
     connect::{ConnectCommand, DisconnectCommand},
     doctor::DoctorCommand,
     handlers::{DisableCommand, EnableCommand},
@@ -131,6 +132,8 @@ pub(super) enum CliCommand {
     Connect(ConnectCommand),
     #[cfg(feature = "daemon")]
     Disconnect(DisconnectCommand),
+    #[cfg(feature = "daemon")]
+    Bundle(Box<BundleCommand>),
     #[cfg(feature = "daemon")]
     Doctor(DoctorCommand),
     #[cfg(feature = "daemon")]

@@ -360,13 +360,16 @@ fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding>
     findings.extend(
         problems.filter(|known| known.code != Diagnostic::TRUST).map(|known| of_diagnostic(SUBJECT, known)),
     );
+    let remarks = loaded.diagnostics.iter().filter(|known| known.severity == Severity::Info);
+    let remarks = remarks.filter(|known| known.code == Diagnostic::BUNDLE);
+    findings.extend(remarks.map(|known| of_diagnostic("bundle", known)));
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for hook in &loaded.hooks {
         if let Some(state) = hook.trust.state() {
             *states.entry(state.as_str()).or_default() += 1;
         }
         let runs_here = hook.enabled && !hook.execution.host_runs.is_by_agent();
-        if let Some(why) = hook.trust.refusal().filter(|_| runs_here) {
+        if let Some(why) = hook.trust.refusal().filter(|_| runs_here && hook.source.bundle.is_none()) {
             let text = format!("hook {} does not run: {why}", hook.name);
             let help = format!(
                 "run `hookyard trust --workspace {}`",

@@ -1,5 +1,7 @@
 //! `explain`: show which hooks an event selects, and why the others are left out. Runs nothing.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -8,7 +10,7 @@ use super::{
     event_input::EventInput,
     exit::{CliResult, Exit},
     flags::{EventFlags, JsonFlag, WorkspaceFlags},
-    list::handler,
+    list::{handler, scope},
     rule_trace::{self, RuleTrace},
     screen::Screen,
     table::Page,
@@ -19,7 +21,7 @@ use super::{
 use crate::{
     dialect,
     handler::command::needs_no_shell,
-    model::{CommandLine, Event, EventError, Handler},
+    model::{CommandLine, Event, EventError, Handler, Hook},
     registry::Explanation,
 };
 
@@ -56,6 +58,9 @@ pub(super) struct ExplainCommand {
 struct ExplainReport<'a> {
     stages: Vec<Vec<&'a str>>,
     skipped: Vec<SkippedHook<'a>>,
+    /// The signed bundle of each hook that is of one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    bundles: BTreeMap<&'a str, String>,
     /// What the expressions of rules are, and from which values.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rules: &'a [RuleTrace],
@@ -103,7 +108,12 @@ impl ExplainCommand {
 
 fn report<'a>(explanation: &'a Explanation, rules: &'a [RuleTrace]) -> ExplainReport<'a> {
     let stages = explanation.plan.stages();
+    let of_bundles = explanation.plan.steps().iter().filter_map(|step| {
+        let bundle = step.hook.source.bundle.as_ref()?;
+        Some((step.hook.name.as_str(), bundle.to_string()))
+    });
     ExplainReport {
+        bundles: of_bundles.collect(),
         stages: stages.map(|stage| stage.iter().map(|step| step.hook.name.as_str()).collect()).collect(),
         skipped: explanation
             .skipped
@@ -140,7 +150,11 @@ fn view(event: &Event, explanation: &Explanation, traces: &[RuleTrace], screen: 
             let name = paint.green(&format!("{:<width$}", step.hook.name));
             page.line(&format!(
                 "{number}  {name}  {}",
-                beside_names(&how_it_runs(&step.hook.handler), width, screen)
+                beside_names(
+                    &format!("{}{}", how_it_runs(&step.hook.handler), of_bundle(&step.hook)),
+                    width,
+                    screen
+                )
             ));
             if let Some(reason) = step.hook.trust.refusal() {
                 let refused = format!("does not run: {}", escape::line(reason));
@@ -177,6 +191,11 @@ fn how_it_runs(of_hook: &Handler) -> String {
     };
     let how = if is_direct { " (without a shell)" } else { "" };
     format!("{}{how}", handler(of_hook))
+}
+
+/// The level and the bundle of a hook, where it is of one.
+fn of_bundle(hook: &Hook) -> String {
+    hook.source.bundle.as_ref().map(|_| format!(" [{}]", scope(hook))).unwrap_or_default()
 }
 
 /// A text in the column beside names of this width; below them where there is little room.

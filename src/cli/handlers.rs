@@ -94,7 +94,16 @@ impl HookSwitch {
             return Err(CliError::with_help("a hook cannot switch hooks on or off", help));
         }
         let (mut found, _) = LocatedWorkspace::find_or_current_dir(&self.workspace, screen)?;
-        let named = find(&found.load(), &self.name).is_some();
+        let loaded = found.load();
+        let named = find(&loaded, &self.name);
+        if let Some(bundle) = named.and_then(|hook| hook.source.bundle.as_ref()).filter(|_| !enabled) {
+            let what = format!("`{}` is of the signed bundle {bundle}", escape::line(&self.name));
+            return Err(CliError::with_help(
+                what,
+                "nothing on this machine switches its hooks off; ask who signs it",
+            ));
+        }
+        let named = named.is_some();
         let is_known = named || (enabled && found.settings.handlers.contains_key(&self.name));
         if !is_known {
             let what = format!("there is no hook `{}`", escape::line(&self.name));

@@ -27,7 +27,7 @@ Examples:
   hookyard list --workspace ~/projects/shop
   hookyard list --json | jq -r '.[] | select(.matcher == null) | .name'
 
-Hooks are ordered by scope (managed, user, project, local), then dialect, then priority (lower first), then file \
+Hooks are ordered by scope (those of the signed bundle, managed, user, project, local), then dialect, then priority (lower first), then file \
 name. `trusted, in part` is a hook that reaches more than its files; `hookyard trust` and `--json` say what.";
 
 /// List the hooks of a workspace in the order in which they run
@@ -121,8 +121,11 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
     page.into_text()
 }
 
-/// The scope of a hook, with how far around the workspace it is.
-fn scope(hook: &Hook) -> String {
+/// The scope of a hook, with the bundle that it is of, or how far around the workspace it is.
+pub(super) fn scope(hook: &Hook) -> String {
+    if let Some(bundle) = &hook.source.bundle {
+        return format!("{} ({bundle})", hook.source.scope);
+    }
     match hook.distance() {
         0 => hook.source.scope.to_string(),
         distance => format!("{} {distance} up", hook.source.scope),

@@ -11,6 +11,8 @@ mod attempt;
 mod audit;
 #[cfg(feature = "daemon")]
 mod bench;
+#[cfg(feature = "daemon")]
+mod bundle;
 mod change_text;
 mod check;
 #[cfg(feature = "daemon")]
@@ -194,6 +196,7 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
         CliCommand::Bench(bench) => on_runtime(Box::pin(bench.run(screen))),
         CliCommand::Connect(connect) => connect.run(screen),
         CliCommand::Disconnect(disconnect) => disconnect.run(screen),
+        CliCommand::Bundle(bundle) => bundle.run(screen, on_runtime),
         CliCommand::Doctor(doctor) => doctor.run(screen),
         CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(screen),
         CliCommand::Serve(serve) => {
@@ -242,6 +245,7 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Disable(_)
         | CliCommand::Connect(_)
         | CliCommand::Disconnect(_)
+        | CliCommand::Bundle(_)
         | CliCommand::Doctor(_)
         | CliCommand::Stop(_)
         | CliCommand::Relay(_)

@@ -188,11 +188,18 @@ fn load(
         };
         registered.iter().filter(is_around).cloned().collect()
     };
-    let context = LoadContext { registered: &around, last_good: store, ..LoadContext::new(environment) };
+    let managed = config::managed_level(settings, environment, &|_| true);
+    let context = LoadContext {
+        registered: &around,
+        last_good: store,
+        managed: managed.as_ref(),
+        ..LoadContext::new(environment)
+    };
     let RegisteredWorkspace { id, settings: given } = workspace;
     let mut loaded = config::load_in_context(given, Some(id), settings, &context);
-    let LoadedWorkspace { workspace: place, outer, hooks, diagnostics, .. } = &mut loaded;
-    let (_, missing) = config::require(&settings.required, place, outer, hooks, diagnostics);
+    let LoadedWorkspace { workspace: place, outer, hooks, diagnostics, required, .. } = &mut loaded;
+    let required = [required.clone(), settings.required.clone()].concat();
+    let (_, missing) = config::require(&required, place, outer, hooks, diagnostics);
     loaded.warn(missing);
     let problems = loaded.diagnostics.iter().filter(|diagnostic| diagnostic.severity != Severity::Info);
     let mut findings: Vec<StartFinding> = problems.map(|diagnostic| of_file(id, diagnostic)).collect();

@@ -15,7 +15,9 @@ use super::{
     units::{byte_size, coarse_duration, plural, plural_u64},
 };
 use crate::{
-    daemon::{AgentStatus, AuditStatus, DaemonStatus, DataStatus, LastGoodFile, ShippingStatus},
+    daemon::{
+        AgentStatus, AuditStatus, BundleStatus, DaemonStatus, DataStatus, LastGoodFile, ShippingStatus,
+    },
     model::Timestamp,
 };
 
@@ -155,6 +157,9 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         facts.push(("audit", audit_fact(audit)));
         facts.extend(audit.shipping.as_ref().map(|shipping| ("shipping", shipping_fact(shipping))));
     }
+    if let Some(bundle) = &status.bundle {
+        facts.push(("bundle", bundle_fact(bundle)));
+    }
     facts.push(("run state", data_fact(status.data.as_ref())));
     if let Some(data) = &status.data {
         facts.push(("outbox", outbox_fact(data)));
@@ -173,6 +178,29 @@ pub(super) fn agent_fact(agent: &AgentStatus) -> String {
     let at = UNIX_EPOCH + Duration::from_secs(agent.last_at);
     let ago = SystemTime::now().duration_since(at).unwrap_or_default().max(Duration::from_secs(1));
     format!("{} {} ago", agent.last_event, coarse_duration(ago))
+}
+
+/// The signed bundle: what is in force, and what came of asking for a newer one.
+fn bundle_fact(bundle: &BundleStatus) -> String {
+    let at = |seconds: u64| {
+        let at = UNIX_EPOCH + Duration::from_secs(seconds);
+        coarse_duration(SystemTime::now().duration_since(at).unwrap_or_default().max(Duration::from_secs(1)))
+    };
+    let what = match (&bundle.name, bundle.version) {
+        (Some(name), Some(version)) => {
+            let hooks = plural(bundle.hooks, "hook");
+            let expires = bundle.expires.as_deref().unwrap_or("never");
+            format!("{name} {version} at level managed: {hooks}, {}, expires {expires}", bundle.standing)
+        }
+        _ => format!("none that can be used ({}), so events are {}", bundle.standing, bundle.effect()),
+    };
+    let server = match (&bundle.server, &bundle.last_poll, bundle.last_poll_at) {
+        (Some(server), Some(result), Some(when)) => format!("; {server} asked {} ago: {result}", at(when)),
+        (Some(server), ..) => format!("; {server} was not asked yet"),
+        (None, ..) => String::new(),
+    };
+    let error = bundle.error.as_ref().map(|error| format!("; {}", escape::line(error))).unwrap_or_default();
+    format!("{what}{server}{error}")
 }
 
 fn data_fact(data: Option<&DataStatus>) -> String {

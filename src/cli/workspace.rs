@@ -155,10 +155,12 @@ impl LocatedWorkspace {
     fn load_with(&self, last_good: Option<&LastGoodStore>) -> LoadedWorkspace {
         let environment = |name: &str| std::env::var(name).ok();
         let connections = config::connections(&self.settings, &environment);
+        let managed = config::managed_level(&self.settings, &environment, &|_| false);
         let context = LoadContext {
             search: OuterSearch::EveryParent,
             connections: Some(&connections),
             last_good,
+            managed: managed.as_ref(),
             ..LoadContext::new(&environment)
         };
         let (id, workspace) = self.declared();
@@ -167,8 +169,9 @@ impl LocatedWorkspace {
 
     /// The same, with the required hooks that are missing.
     fn with_required(&self, mut loaded: LoadedWorkspace) -> LoadedWorkspace {
-        let LoadedWorkspace { workspace, outer, hooks, diagnostics, .. } = &mut loaded;
-        let (_, missing) = config::require(&self.settings.required, workspace, outer, hooks, diagnostics);
+        let LoadedWorkspace { workspace, outer, hooks, diagnostics, required, .. } = &mut loaded;
+        let required = [required.clone(), self.settings.required.clone()].concat();
+        let (_, missing) = config::require(&required, workspace, outer, hooks, diagnostics);
         loaded.warn(missing);
         loaded
     }
@@ -206,7 +209,8 @@ impl LocatedWorkspace {
             screen.note(&format!("{note} {}, at {place}", escape::line(&powerless.message)));
         }
         let is_note = |diagnostic: &&Diagnostic| {
-            diagnostic.severity == Severity::Info && diagnostic.code != Diagnostic::TRUST
+            diagnostic.severity == Severity::Info
+                && ![Diagnostic::TRUST, Diagnostic::BUNDLE].contains(&diagnostic.code)
         };
         if let Some(info) = loaded.iter().find(is_note) {
             screen.note(&format!("{note} {}", escape::line(&info.message)));

@@ -9,8 +9,8 @@ use crate::{
     dialect,
     model::{
         Capabilities, CommandHandler, CommandLine, CommandMode, Delivery, Diagnostic, DialectName, EventKind,
-        ExecutionPolicy, FailurePolicy, Handler, Hook, HookName, HookSource, HookTrust, Matcher, Scope,
-        Severity, TrustState,
+        ExecutionPolicy, FailurePolicy, Handler, Hook, HookBundle, HookName, HookSource, HookTrust, Matcher,
+        Scope, Severity, TrustState,
     },
     registry::RequiredEvents,
 };
@@ -91,6 +91,7 @@ pub(super) fn placeholder(recorded: &RecordedHook, file: &Path) -> Option<Hook> 
             line: 0,
             position: 0,
             content: None,
+            bundle: None,
         },
         trust: HookTrust::refused(TrustState::Broken, UNUSABLE),
     })
@@ -140,7 +141,7 @@ pub(crate) fn apply_policy<'f>(
         return;
     }
     let files: BTreeSet<&Path> = files.collect();
-    for hook in hooks.iter_mut().filter(|hook| could_stop(hook)) {
+    for hook in hooks.iter_mut().filter(|hook| could_stop(hook) && hook.source.bundle.is_none()) {
         let is_kept = hook.source.file.as_deref().is_some_and(|file| files.contains(file));
         if is_kept && hook.trust.approval().is_some() {
             hook.trust = HookTrust::refused(TrustState::Broken, DENIED);
@@ -175,6 +176,22 @@ pub(super) fn add_block_of_trust(hooks: &mut Vec<Hook>, record: &Path) {
     let block = block_of_all("trust-record", record, Scope::User);
     let trust = HookTrust::refused(TrustState::Broken, UNKNOWN_TRUST);
     add_under_free_name(hooks, block.map(|block| Hook { trust, ..block }));
+}
+
+/// A hook that never runs and has every event that can be stopped denied or asked about, in the place of a bundle that
+/// cannot be used or is stale.
+pub(super) fn block_of_bundle(
+    place: &Path,
+    policy: FailurePolicy,
+    why: &str,
+    bundle: HookBundle,
+) -> Option<Hook> {
+    let mut block = block_of_all("bundle", place, Scope::Managed)?;
+    block.trust = HookTrust::refused(TrustState::Broken, why);
+    block.on_error = policy;
+    block.on_timeout = policy;
+    block.source.bundle = Some(bundle.into());
+    Some(block)
 }
 
 fn block_of_all(name: &str, file: &Path, scope: Scope) -> Option<Hook> {

@@ -41,26 +41,6 @@ use crate::{
 /// without a bound hundreds of the largest files would take minutes to load.
 const LARGEST_TOTAL: usize = 16 << 20;
 
-/// Loads the workspace in a directory. `environment` looks up variables of hookyard's own environment.
-///
-/// ```
-/// use hookyard::config::{Settings, load_workspace};
-///
-/// let directory = tempfile::tempdir().unwrap();
-/// let loaded = load_workspace(directory.path(), None, &Settings::default(), &|name| std::env::var(name).ok());
-/// assert!(loaded.hooks.is_empty() && loaded.diagnostics.is_empty());
-/// ```
-#[expect(clippy::needless_pass_by_value, reason = "callers give the id away, as they do to the builder")]
-pub fn load_workspace(
-    root: &Path,
-    workspace_id: Option<WorkspaceId>,
-    settings: &Settings,
-    environment: &dyn Fn(&str) -> Option<String>,
-) -> LoadedWorkspace {
-    let workspace = WorkspaceSettings::new(root);
-    load_in_context(&workspace, workspace_id.as_ref(), settings, &LoadContext::new(environment))
-}
-
 /// Loads a workspace for an embedding program, which may have models of its own, or again; with the hooks of the
 /// workspaces around it.
 pub(crate) fn load_in_context(
@@ -75,7 +55,22 @@ pub(crate) fn load_in_context(
         load_with(&outer.settings, Some(&outer.id), settings, &context, OuterHooks::default())
     };
     let outer = place.map(|place| OuterHooks::load(&place.root, workspace, settings, context, &alone));
-    load_with(workspace, workspace_id, settings, context, outer.unwrap_or_default())
+    let mut outer = outer.unwrap_or_default();
+    if let Some(managed) = context.managed {
+        outer.add_managed(managed);
+    }
+    load_with(workspace, workspace_id, settings, context, outer)
+}
+
+/// Loads a workspace without any hooks around it.
+#[cfg(feature = "daemon")]
+pub(super) fn load_alone(
+    workspace: &WorkspaceSettings,
+    workspace_id: &WorkspaceId,
+    settings: &Settings,
+    context: &LoadContext<'_>,
+) -> LoadedWorkspace {
+    load_with(workspace, Some(workspace_id), settings, context, OuterHooks::default())
 }
 
 fn load_with(
@@ -401,7 +396,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::config::HttpSettings;
+    use crate::config::{HttpSettings, load_workspace};
 
     #[test]
     fn a_hook_whose_handler_is_not_compiled_in_stays_loaded_and_is_reported() {

@@ -15,7 +15,8 @@ use super::{
     declared_roots::DeclaredRoots,
     files::DefinitionFiles,
     last_good_store::{GoodFiles, LastGoodStore, NO_GOOD_FILES},
-    workspace_options::{DialectSelection, WorkspaceKind},
+    managed_level::ManagedLevel,
+    workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
 };
 use crate::model::{Diagnostic, Hook, Workspace, WorkspaceId};
 
@@ -118,6 +119,8 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) good: &'a GoodFiles,
     /// The agents that are connected, and run the hooks of their own settings themselves.
     pub(crate) connections: Option<&'a ConnectionRecord>,
+    /// The hooks of the signed bundle, if one is configured.
+    pub(crate) managed: Option<&'a ManagedLevel>,
 }
 
 impl<'a> LoadContext<'a> {
@@ -134,6 +137,7 @@ impl<'a> LoadContext<'a> {
             last_good: None,
             good: &NO_GOOD_FILES,
             connections: None,
+            managed: None,
         }
     }
 }
@@ -172,6 +176,8 @@ pub struct LoadedWorkspace {
     pub(crate) last_good: BTreeMap<PathBuf, RulesVersion>,
     /// The directories of the project, from which hooks take no programs: its own and those around it.
     pub(crate) project_roots: Vec<PathBuf>,
+    /// The hooks that the signed bundle requires.
+    pub(crate) required: Vec<RequiredHook>,
 }
 
 impl LoadedWorkspace {
@@ -193,6 +199,7 @@ impl LoadedWorkspace {
             unread: BTreeSet::new(),
             versions: BTreeMap::new(),
             last_good: BTreeMap::new(),
+            required: Vec::new(),
         }
     }
 

@@ -3,6 +3,8 @@
 mod account;
 mod agent_settings;
 mod broken_hooks;
+#[cfg(feature = "daemon")]
+mod bundle;
 #[cfg_attr(
     not(all(feature = "cli", feature = "daemon")),
     allow(
@@ -23,7 +25,9 @@ mod hook_checks;
 mod last_good;
 mod last_good_store;
 mod load;
+mod load_workspace;
 mod loaded_workspace;
+mod managed_level;
 mod models;
 mod outer;
 mod own_settings;
@@ -73,27 +77,41 @@ pub(crate) use files::replaced_directory;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use guards::is_guard;
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use bundle::check_bundle;
+#[cfg(feature = "daemon")]
+pub(crate) use bundle::{
+    BundleInForce, BundleMoment, BundleStanding, BundleStore, BundleTaker, ChangedFiles, ClockTrust,
+    KeptFault, OlderBundles, TakenBundle, managed_level,
+};
 pub use content::RulesVersion;
 pub(crate) use last_good::kept;
 pub use last_good_store::LastGoodError;
 pub(crate) use last_good_store::LastGoodStore;
 pub(crate) use load::load_in_context;
-pub use load::load_workspace;
+pub use load_workspace::load_workspace;
+pub(crate) use load_workspace::without_files;
 pub use loaded_workspace::LoadedWorkspace;
 #[cfg(feature = "cli")]
 pub(crate) use loaded_workspace::{LastGoodSource, OuterSearch};
 pub(crate) use loaded_workspace::{LoadContext, LoadOptions, RegisteredWorkspace};
+pub(crate) use managed_level::ManagedLevel;
+#[cfg(not(feature = "daemon"))]
+pub(crate) use managed_level::managed_level;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use outer::user_workspace;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use quantity::{duration, size};
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use settings::is_permitted_bundle_address;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HandlerMode, HandlerSettings,
-    HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings,
-    NativePoolSettings, OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources,
-    Settings, ShipFormat, ShipSettings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, BundleSettings, DataDirectory, HandlerMode,
+    HandlerSettings, HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings,
+    ModelSettings, NativePoolSettings, OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings,
+    SecretSources, Settings, ShipFormat, ShipSettings, StalePolicy, TraceSettings, WorkerPoolSettings,
+    WorkspaceSettings,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file, is_adopting_relay};

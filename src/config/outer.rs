@@ -9,13 +9,14 @@ use std::{
 };
 
 use super::{
-    DialectSelection, Settings, WorkspaceKind, WorkspaceSettings,
+    DialectSelection, RequiredHook, Settings, WorkspaceKind, WorkspaceSettings,
     account::{home_directory, moved_home},
     connections::ConnectionRecord,
     content::RulesVersion,
     declared_roots::DeclaredRoots,
     discover::{self, WORKSPACE_DIRECTORY},
     loaded_workspace::{LoadContext, LoadedWorkspace, OuterSearch, RegisteredWorkspace},
+    managed_level::ManagedLevel,
     trust::trusted_roots,
 };
 use crate::model::{
@@ -54,6 +55,8 @@ pub(super) struct OuterHooks {
     watched: Vec<PathBuf>,
     last_good: BTreeMap<PathBuf, RulesVersion>,
     diagnostics: Vec<Diagnostic>,
+    /// The hooks that the signed bundle requires.
+    required: Vec<RequiredHook>,
 }
 
 impl OuterHooks {
@@ -104,6 +107,13 @@ impl OuterHooks {
         self.workspaces.push(workspace);
     }
 
+    /// Adds those of the signed bundle, which are around every workspace.
+    pub(super) fn add_managed(&mut self, managed: &ManagedLevel) {
+        self.hooks.extend(managed.hooks.iter().cloned());
+        self.diagnostics.extend(managed.diagnostics.iter().cloned());
+        self.required.extend(managed.required.iter().cloned());
+    }
+
     /// Adds them to the workspace they are around. A hook whose name one of a higher level has gets a name of its own,
     /// so that it does not take its place.
     pub(super) fn join(
@@ -122,6 +132,7 @@ impl OuterHooks {
             watched,
             last_good,
             diagnostics,
+            required,
         } = self;
         if project_root(&loaded.workspace.root, settings, environment).is_none() {
             loaded.project_roots.clear();
@@ -129,9 +140,10 @@ impl OuterHooks {
         add_new(&mut loaded.project_roots, project_roots);
         loaded.around = directories;
         add_new(&mut loaded.diagnostics, diagnostics);
-        if workspaces.is_empty() {
+        if hooks.is_empty() && workspaces.is_empty() {
             return;
         }
+        loaded.required = required;
         loaded.outer = workspaces;
         loaded.last_good.extend(last_good);
         add_new(&mut loaded.files, files);

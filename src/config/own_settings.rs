@@ -49,7 +49,8 @@ impl Switch {
 
     /// Whether it has the authority to switch a hook off.
     pub(super) fn reaches(&self, hook: &Hook, exceptions: &SwitchExceptions) -> bool {
-        hook.level() >= self.level || exceptions.contains(hook.name.as_str())
+        let is_exception = hook.source.bundle.is_none() && exceptions.contains(hook.name.as_str());
+        hook.level() >= self.level || is_exception
     }
 
     /// Switches a hook off if it has the authority.

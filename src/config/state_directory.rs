@@ -1,6 +1,6 @@
 //! Files of the state directory, which only this user can have written.
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt};
 #[cfg(any(feature = "cli", feature = "store"))]
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt};
@@ -154,7 +154,10 @@ impl StateDirectory<'_> {
             .map_err(|error| StateFileError::unwritten(&path, &error.into()))?;
         Ok((path, File::from(lock)))
     }
+}
 
+#[cfg(any(feature = "cli", feature = "daemon"))]
+impl StateDirectory<'_> {
     /// Writes a file at once or not at all.
     pub(super) fn replace(self, name: &str, bytes: &[u8]) -> Result<(), StateFileError> {
         let path = self.0.join(name);

@@ -292,7 +292,7 @@ fn absence(requirement: &RequiredHook, diagnostics: &[Diagnostic]) -> String {
 fn report(missing: &MissingHook, root: &Path) -> Diagnostic {
     let message = format!("the required hook `{}` is not in force: {}", missing.hook, missing.why);
     Diagnostic::of_file(Severity::Error, Diagnostic::REQUIRED_MISSING, root, message)
-        .help("its events are blocked until it is; `required` is in the operator's settings")
+        .help("its events are blocked until it is; `required` is in the operator's settings, or in the signed bundle")
 }
 
 /// What becomes of the rules of a file with hooks that is broken.

@@ -8,6 +8,7 @@ mod admission;
 mod agent_activity;
 mod audit;
 mod auth;
+mod bundle;
 mod client;
 mod connection_timeouts;
 mod connections;
@@ -25,6 +26,7 @@ mod loading;
 mod monitored_io;
 #[cfg(feature = "cli")]
 mod preflight;
+mod registering;
 mod request_body;
 mod routes;
 mod schema;
@@ -64,8 +66,8 @@ pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, prefl
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
-    AgentStatus, AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile,
-    NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing, ShippingStatus,
+    AgentStatus, AuditStatus, BrokenWorkspace, BundleStatus, DaemonStatus, DataStatus, DegradedHook,
+    LastGoodFile, NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing, ShippingStatus,
 };
 #[cfg(feature = "cli")]
 pub(crate) use served_roots::real_directory;

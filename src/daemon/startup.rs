@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::{
     admission::Admission,
+    bundle,
     connections::OpenListener,
     handed_over::ListenerOwner,
     handover::{Replacement, serve_predecessor},
@@ -138,6 +139,9 @@ impl Daemon {
                     shipping.run(|| state_line(&state)).await;
                 }
             });
+        }
+        if self.state.bundle.is_some() {
+            self.tasks.spawn(bundle::follow(Arc::clone(&self.state)));
         }
         if self.state.settings.watch {
             self.tasks.spawn(watch::watch(watch_context(&self.state)));

@@ -102,6 +102,9 @@ impl Diagnostic {
     /// The code of what is wrong in the file of a policy. The hook file that names it has a mistake of its own.
     pub(crate) const POLICY: &str = "policy-file";
 
+    /// The code of what is wrong with the signed bundle of hooks.
+    pub(crate) const BUNDLE: &str = "bundle";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read, and so
     /// was one that is not trusted or may not ask its server.
     pub(crate) fn is_of_broken_file(&self) -> bool {
@@ -116,6 +119,7 @@ impl Diagnostic {
             Self::SILENT_GUARD,
             Self::LAST_GOOD,
             Self::POLICY,
+            Self::BUNDLE,
         ];
         self.severity == Severity::Error && !of_hooks.contains(&self.code)
     }

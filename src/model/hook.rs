@@ -49,7 +49,7 @@ pub struct Hook {
 impl Hook {
     /// Its level: what it takes to switch it off.
     pub(crate) fn level(&self) -> Level {
-        self.source.scope.level(self.distance())
+        if self.source.bundle.is_some() { Level::Bundle } else { self.source.scope.level(self.distance()) }
     }
 
     /// How far around the workspace of its snapshot its own workspace is.

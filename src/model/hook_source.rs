@@ -37,6 +37,8 @@ impl Scope {
 pub(crate) enum Level {
     /// The embedding program.
     Host,
+    /// Who signs the bundle that the operator's settings name.
+    Bundle,
     /// The administrator and the operator.
     Managed,
     /// The user.
@@ -76,6 +78,37 @@ pub struct HookSource {
     pub position: usize,
     /// A hash over its definition and its scripts, as they were loaded; none for native hooks.
     pub content: Option<Arc<ContentHash>>,
+    /// The signed bundle that it is of, if it is of one.
+    pub bundle: Option<Arc<HookBundle>>,
+}
+
+/// The signed bundle that a hook is of. Nothing below switches its hooks off.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct HookBundle {
+    /// Its name, such as `acme/guards`; empty where none can be used and a block is in its place.
+    pub name: Box<str>,
+    /// Its version.
+    pub version: u64,
+}
+
+impl HookBundle {
+    /// A bundle of this name and version.
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only a build with bundles reads any"))]
+    pub(crate) fn new(name: &str, version: u64) -> Self {
+        Self { name: name.into(), version }
+    }
+
+    /// What stands in the place of a bundle that cannot be used.
+    pub(crate) fn none() -> Self {
+        Self { name: "".into(), version: 0 }
+    }
+}
+
+impl fmt::Display for HookBundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name.is_empty() { f.write_str("none") } else { write!(f, "{} {}", self.name, self.version) }
+    }
 }
 
 /// A hash over the definition of a hook and its scripts, as hexadecimal digits.

@@ -50,7 +50,7 @@ pub use handler::{
 };
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
-pub use hook_source::{ContentHash, HookSource, OuterWorkspace, Scope, Workspace};
+pub use hook_source::{ContentHash, HookBundle, HookSource, OuterWorkspace, Scope, Workspace};
 #[cfg(feature = "http")]
 pub(crate) use http_target::is_public;
 pub use http_target::{HttpTarget, HttpTargetError};

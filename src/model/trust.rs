@@ -78,6 +78,8 @@ pub(crate) trait StartCondition: fmt::Debug + Send + Sync {
 enum ApprovalSource {
     /// It belongs to the embedding program, the user or the administrator.
     Managed,
+    /// It is of a signed bundle; what runs is a verified copy.
+    Bundle,
     /// A person has agreed to it; what runs is a copy that only this user can write.
     Copy,
     /// A person has agreed to it; what runs is in the workspace.
@@ -100,6 +102,12 @@ impl Approval {
     /// For a hook of the embedding program, the user or the administrator.
     pub(crate) fn managed() -> Self {
         Self::unconditional(ApprovalSource::Managed)
+    }
+
+    /// For a hook of a signed bundle, under the condition that the files of the bundle are what was signed.
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only a build with bundles loads any"))]
+    pub(crate) fn of_bundle(condition: Arc<dyn StartCondition>) -> Self {
+        Self { source: ApprovalSource::Bundle, condition: Some(condition) }
     }
 
     /// For a hook that a person has agreed to, and that runs from its private copy.
@@ -153,7 +161,7 @@ impl Approval {
     /// What is known about the trust; nothing if trust is off.
     fn state(&self) -> Option<TrustState> {
         match self.source {
-            ApprovalSource::Managed => Some(TrustState::Managed),
+            ApprovalSource::Managed | ApprovalSource::Bundle => Some(TrustState::Managed),
             ApprovalSource::Copy | ApprovalSource::InPlace => Some(TrustState::Trusted),
             ApprovalSource::Off
             | ApprovalSource::Host

@@ -23,9 +23,7 @@ use super::{
     workspace_table::with_real_root,
 };
 use crate::{
-    config::{
-        self, LoadOptions, LoadedWorkspace, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings,
-    },
+    config::{self, LoadOptions, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
     handler::{
         CommandLimits, HttpLimits, ModelClient, OwnListeners,
         agent::AgentRunner,
@@ -270,14 +268,16 @@ impl Builder {
             workspaces: WorkspaceTable::default(),
             load_options: self.load_options,
             last_good: OnceLock::new(),
+            managed: ArcSwapOption::empty(),
             event_log: self.event_log,
         }));
+        orchestrator.load_managed().await?;
         #[cfg(feature = "store")]
         if let Some(data) = self.data {
             orchestrator.open_data(data).await?;
         }
         if workspaces.is_empty() && matches!(self.without_workspaces, WithoutWorkspaces::NativeWorkspace) {
-            orchestrator.publish(LoadedWorkspace::empty(native_place()?), None).await?;
+            orchestrator.publish(orchestrator.without_files(native_place()?), None).await?;
         }
         let reports = orchestrator.register_all(workspaces).await?;
         let errors: Vec<_> = reports.iter().flat_map(LoadReport::skipped).cloned().collect();

@@ -9,14 +9,14 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use ractor::{ActorRef, concurrency::JoinHandle};
 use tokio::sync::Semaphore;
 
 use super::{notice_stream::NoticeStream, workspace_table::WorkspaceTable};
 use crate::{
-    config::{LastGoodStore, LoadOptions, Settings},
+    config::{LastGoodStore, LoadOptions, ManagedLevel, Settings},
     handler::{DegradedWorkers, ModelClient},
     model::{Event, Hook, WorkspaceId},
     registry::Snapshot,
@@ -71,6 +71,8 @@ pub(super) struct Inner {
     pub(super) load_options: LoadOptions,
     /// Where the last good rules are kept, if they are.
     pub(super) last_good: OnceLock<LastGoodStore>,
+    /// The hooks of the signed bundle, if one is configured.
+    pub(super) managed: ArcSwapOption<ManagedLevel>,
     /// Records dispatched events, in test doubles only.
     pub(super) event_log: Option<Arc<EventLog>>,
 }

@@ -79,6 +79,7 @@ impl Orchestrator {
         let orchestrator = self.clone();
         let LoadOptions { search, agents, last_good } = self.0.load_options;
         let open = self.0.last_good.get().cloned();
+        let managed = self.0.managed.load_full();
         let load = move || {
             let environment = |name: &str| std::env::var(name).ok();
             let connections = agents.read(&settings, &environment);
@@ -91,6 +92,7 @@ impl Orchestrator {
                 search,
                 last_good: last_good.as_ref(),
                 connections: connections.as_ref(),
+                managed: managed.as_deref(),
                 ..config::LoadContext::new(&environment)
             };
             config::load_in_context(&given, Some(&id), &settings, &context)
@@ -124,25 +126,13 @@ impl Orchestrator {
         let former = self.snapshot(Some(&loaded.workspace.id));
         let old = former.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
         let kept = self.settle_broken_files(&mut loaded, old, before);
-        let LoadedWorkspace {
-            workspace: place,
-            kind,
-            dialects,
-            mut hooks,
-            files,
-            missing_files,
-            watched,
-            outer,
-            around,
-            project_roots,
-            versions,
-            mut diagnostics,
-            ..
-        } = loaded;
+        let LoadedWorkspace { workspace: place, mut hooks, mut required, mut diagnostics, .. } = loaded;
+        let LoadedWorkspace { kind, dialects, files, missing_files, watched, outer, .. } = loaded;
+        let LoadedWorkspace { around, project_roots, versions, .. } = loaded;
         diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
         hooks.extend(self.0.native.iter().cloned());
-        let (missing, reports) =
-            config::require(&self.0.settings.required, &place, &outer, &mut hooks, &diagnostics);
+        required.extend_from_slice(&self.0.settings.required);
+        let (missing, reports) = config::require(&required, &place, &outer, &mut hooks, &diagnostics);
         diagnostics.extend(reports);
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let content: Arc<str> = config::hash_of_all(hooks.iter()).into();

@@ -10,6 +10,7 @@ mod gauges;
 mod handle;
 mod load_report;
 mod loading;
+mod managed;
 mod native_hook;
 mod notice_stream;
 #[cfg(feature = "daemon")]

@@ -144,7 +144,14 @@ impl NativeHook {
             on_error: self.on_error,
             on_timeout: self.on_timeout,
             execution: ExecutionPolicy::default(),
-            source: HookSource { scope: Scope::Host, file: None, line: 0, position, content: None },
+            source: HookSource {
+                scope: Scope::Host,
+                file: None,
+                line: 0,
+                position,
+                content: None,
+                bundle: None,
+            },
             trust: HookTrust::Approved(Approval::managed()),
         })
     }

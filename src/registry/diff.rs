@@ -106,7 +106,9 @@ pub fn keep_rules_of_broken_files(
         return Vec::new();
     }
     // Without the content that was agreed to, the former rule may not run either.
-    let can_stay = |hook: &Hook| hook.trust.approval().is_none_or(|approval| approval.outlasts_changes());
+    let outlasts = |hook: &Hook| hook.trust.approval().is_none_or(|approval| approval.outlasts_changes());
+    // A bundle is loaded as a whole, whatever becomes of other files.
+    let can_stay = |hook: &Hook| outlasts(hook) && hook.source.bundle.is_none();
     let old = || old.iter().filter(|registered| can_stay(&registered.hook));
     let of_hooks = old().filter_map(|registered| registered.hook.source.file.as_deref());
     let of_hooks: BTreeSet<&Path> = of_hooks.collect();

@@ -20,6 +20,9 @@ pub struct HookListing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Command<'a>>,
     scope: &'static str,
+    /// The signed bundle that it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bundle: Option<BundleListing<'a>>,
     /// The directory of the workspace that it is of, where that is around the one it runs for.
     #[serde(skip_serializing_if = "Option::is_none")]
     outer_workspace: Option<Cow<'a, str>>,
@@ -44,6 +47,13 @@ pub struct HookListing<'a> {
     sha256: Option<&'a str>,
     file: Option<Cow<'a, str>>,
     line: usize,
+}
+
+/// The signed bundle of a hook.
+#[derive(Debug, Serialize)]
+struct BundleListing<'a> {
+    name: &'a str,
+    version: u64,
 }
 
 /// What a command handler runs: a line for the shell, or a program with its arguments.
@@ -80,6 +90,11 @@ impl<'a> HookListing<'a> {
             mode: hook.handler.mode(),
             command: Command::of(&hook.handler),
             scope: hook.source.scope.as_str(),
+            bundle: hook
+                .source
+                .bundle
+                .as_deref()
+                .map(|bundle| BundleListing { name: &bundle.name, version: bundle.version }),
             outer_workspace: hook
                 .execution
                 .outer

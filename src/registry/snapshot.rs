@@ -7,7 +7,7 @@ use super::{
     plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated, is_left_to_host},
     registered_hook::{MissingHook, RegisteredHook},
 };
-use crate::model::{Event, EventKind, Hook, Redactor, Workspace};
+use crate::model::{Event, EventKind, Hook, Level, Redactor, Workspace};
 
 /// The hooks of one workspace at one version.
 #[derive(Debug)]
@@ -37,7 +37,10 @@ impl Snapshot {
     pub fn new(version: u64, workspace: Arc<Workspace>, mut hooks: Vec<Hook>) -> Self {
         hooks.sort_by(|a, b| {
             let turn = |hook: &Hook| hook.execution.order_scope.unwrap_or(hook.source.scope);
-            let level = |hook: &Hook| turn(hook).level(hook.distance());
+            let level = |hook: &Hook| match hook.source.bundle {
+                Some(_) => Level::Bundle,
+                None => turn(hook).level(hook.distance()),
+            };
             let rank = |hook: &Hook| (level(hook), turn(hook), hook.dialect.name(), hook.priority);
             let place = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
             rank(a).cmp(&rank(b)).then_with(|| place(a).cmp(&place(b))).then_with(|| a.name.cmp(&b.name))

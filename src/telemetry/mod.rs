@@ -4,6 +4,8 @@
 #[cfg(feature = "daemon")]
 mod api_meters;
 #[cfg(feature = "daemon")]
+mod bundle_meters;
+#[cfg(feature = "daemon")]
 mod exporter;
 mod hook_label;
 mod hook_meters;
@@ -24,6 +26,8 @@ pub(crate) const EVENTS_TARGET: &str = "hookyard::events";
 
 #[cfg(feature = "daemon")]
 pub(crate) use api_meters::{ApiMeters, ListenerMeters, RefusalCounter};
+#[cfg(feature = "daemon")]
+pub(crate) use bundle_meters::{BundleGauges, BundleRejected, PollResult, expect_bundles};
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub use hook_meters::HookMeters;

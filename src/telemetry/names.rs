@@ -173,6 +173,14 @@ table! {
         "Dead letters that were dropped, because there were too many.";
     STREAM_DROPPED "hookyard_stream_dropped_total" Counter Count []
         "Notices that readers of the stream were too slow for.";
+    BUNDLE_INFO "hookyard_bundle_info" Gauge Count ["version"]
+        "1 for the version of the signed bundle that is in force, or for none where one is configured; else 0.";
+    BUNDLE_AGE "hookyard_bundle_age_seconds" Gauge Seconds []
+        "Time since the bundle's server has confirmed what is in force.";
+    BUNDLE_REJECTED "hookyard_bundle_rejected_total" Counter Count ["why"]
+        "Bundles that were offered and not taken.";
+    BUNDLE_POLLS "hookyard_bundle_polls_total" Counter Count ["result"]
+        "Times that the bundle's server was asked, by what came of it.";
     AUDIT_DROPPED "hookyard_audit_dropped_total" Counter Count ["reason"]
         "Lines of the audit that were lost: too many waited, or they could not be written.";
     SHIPPED "hookyard_shipped_lines_total" Counter Count []

@@ -7,6 +7,7 @@ mod terminal;
 mod trust;
 
 mod authoring;
+mod bundle;
 mod cli;
 mod connect;
 mod doctor;

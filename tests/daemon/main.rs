@@ -7,6 +7,7 @@ mod support;
 mod activation;
 mod adoption;
 mod balancers;
+mod bundles;
 mod cgroup;
 mod content;
 mod data_directory;

@@ -65,7 +65,14 @@ fn hook() -> Hook {
         on_error: hookyard::model::FailurePolicy::Ignore,
         on_timeout: hookyard::model::FailurePolicy::Ignore,
         execution: ExecutionPolicy::default(),
-        source: HookSource { scope: Scope::Project, file: None, line: 1, position: 0, content: None },
+        source: HookSource {
+            scope: Scope::Project,
+            file: None,
+            line: 1,
+            position: 0,
+            content: None,
+            bundle: None,
+        },
         trust: hookyard::model::HookTrust::default(),
     }
 }

@@ -98,7 +98,7 @@ fn hook(name: &str, position: usize) -> Hook {
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
         execution: ExecutionPolicy::default(),
-        source: HookSource { scope: Scope::Host, file: None, line: 0, position, content: None },
+        source: HookSource { scope: Scope::Host, file: None, line: 0, position, content: None, bundle: None },
         trust: hookyard::model::HookTrust::default(),
     }
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod capacity;
+mod fleet;
 mod operating;
 mod readme;
 #[cfg(feature = "rego")]

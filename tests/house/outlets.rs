@@ -94,13 +94,22 @@ const OUTLET_FILES: [(&str, &str); 25] = [
 ];
 
 /// The functions that make an approval, and the files that may call them.
-const APPROVALS: [(&str, &[&str]); 6] = [
+const APPROVALS: [(&str, &[&str]); 7] = [
     ("managed", &["src/config/trust/apply.rs", "src/orchestrator/native_hook.rs"]),
     ("of_copy", &["src/config/trust/apply.rs"]),
     ("in_place", &["src/config/trust/apply.rs"]),
     ("trust_is_off", &["src/config/trust/apply.rs"]),
     ("of_launcher", &["src/handler/command/sandbox/launcher.rs"]),
-    ("of_settings", &["src/daemon/ship/request.rs", "src/daemon/traces/exporter.rs"]),
+    ("of_bundle", &["src/config/bundle/hooks.rs"]),
+    (
+        "of_settings",
+        &[
+            "src/cli/bundle/push.rs",
+            "src/daemon/bundle/fetch.rs",
+            "src/daemon/ship/request.rs",
+            "src/daemon/traces/exporter.rs",
+        ],
+    ),
 ];
 
 /// The paths that a file writes, with the names that it imports written out.

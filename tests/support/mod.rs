@@ -13,6 +13,7 @@ pub(crate) mod load;
 pub(crate) mod native_hooks;
 pub(crate) mod python;
 pub(crate) mod servers;
+pub(crate) mod static_files;
 pub(crate) mod trust;
 pub(crate) mod wait;
 pub(crate) mod yaml;

@@ -91,6 +91,11 @@ fn of_status(
         );
         StartFinding::error(SUBJECT, text)
     }));
+    if let Some(bundle) = status.bundle.as_ref().filter(|bundle| !bundle.is_well()) {
+        let error = bundle.error.as_deref().unwrap_or("publish a newer one, or see to its server");
+        let text = format!("the signed bundle is {}: {error}", bundle.standing);
+        findings.push(StartFinding::error("bundle", text).help("`hookyard status` shows what is in force"));
+    }
     findings.extend(status.degraded_workers.iter().map(|known| {
         let text = format!("workers of {} in {} do not serve: {}", known.hook, known.workspace, known.why);
         StartFinding::warning(SUBJECT, text).help("`hookyard check` starts one and shows what it says")

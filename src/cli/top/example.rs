@@ -33,6 +33,7 @@ pub(super) fn status() -> DaemonStatus {
         watch: "on".into(),
         audit: None,
         data: None,
+        bundle: None,
         broken: Vec::new(),
         required_missing: Vec::new(),
         powerless_switches: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{boundaries::ListenSettings, data::DataDirectory, table::Settings};
+use super::{boundaries::ListenSettings, bundle::SHORTEST_POLL, data::DataDirectory, table::Settings};
 use crate::dialect::{Mapping, Value};
 
 impl ListenSettings {
@@ -35,8 +35,33 @@ impl Settings {
             let message = "`ship.url` needs `data`, where lines wait until they are sent";
             value.error("ship", message, "set `data: auto`, or remove `ship.url`");
         }
+        self.check_bundle(layers);
         for layer in layers {
             warn_of_shared_roots(layer);
+        }
+    }
+}
+
+impl Settings {
+    fn check_bundle(&self, layers: &[Mapping<'_>]) {
+        if self.bundle.url.is_some()
+            && self.bundle.keys.is_empty()
+            && let Some(value) = last_of(layers, [&["bundle", "keys"], &["bundle", "url"]])
+        {
+            let message = "`bundle.url` is set, and `bundle.keys` names no key that may sign the bundle";
+            value.error("bundle", message, "add the public key that `hookyard bundle keygen` printed");
+        }
+        if self.bundle.poll < SHORTEST_POLL
+            && let Some(value) = last_of(layers, [&["bundle", "poll"], &["bundle", "url"]])
+        {
+            value.error("bundle", "`bundle.poll` is shorter than `100ms`", "write `30s`, say");
+        }
+        if self.bundle.is_configured()
+            && self.data == DataDirectory::Memory
+            && let Some(value) = last_of(layers, [&["data"], &["bundle", "keys"]])
+        {
+            let message = "a bundle is kept in `data`, which is `null`";
+            value.error("bundle", message, "set `data` to `auto` or to a directory");
         }
     }
 }

@@ -9,6 +9,7 @@ use super::{
         BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind, required_event_names,
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
+    bundle::StalePolicy,
     data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::{HandlerMode, LONGEST_COMMAND, LONGEST_MODEL_NAME, MOST_PROCESSES, ProcessCount},
@@ -32,7 +33,7 @@ const DURATION: &str = r"(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)";
 const SOCKET_ADDRESS: &str = r"^(((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|\[[0-9A-Fa-f:.]+(%\d+)?\]):\d{1,5}$";
 
 /// A pattern for the URL of a server, without user and password.
-const URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$";
+pub(super) const URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$";
 
 impl DescribedEntry for WorkspaceSettings {
     fn names() -> Json {
@@ -259,7 +260,7 @@ macro_rules! describe_words {
 }
 
 describe_words! {
-    AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess ShipFormat TrustPolicy WorkspaceKind
+    AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess ShipFormat StalePolicy TrustPolicy WorkspaceKind
 }
 
 impl DescribedValue for HttpTarget {

@@ -290,7 +290,12 @@ mod tests {
                 }
             }
             (KeyShape::Value { .. }, Some(example)) => {
-                let flag = [(path.to_owned(), example.to_owned())];
+                let mut flag = vec![(path.to_owned(), example.to_owned())];
+                // Nothing is taken from an address without a key.
+                if path == "bundle.url" {
+                    let key = format!("[\"ed25519:{}\"]", "0".repeat(64));
+                    flag.push(("bundle.keys".to_owned(), key));
+                }
                 let (_, diagnostics) = Settings::layered(None, std::iter::empty::<(String, String)>(), &flag);
                 assert_eq!(diagnostics, [], "{path}: {example}");
             }

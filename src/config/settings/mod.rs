@@ -2,6 +2,7 @@
 
 mod audit;
 mod boundaries;
+mod bundle;
 mod check;
 mod data;
 mod declare;
@@ -26,6 +27,9 @@ mod value_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use bundle::is_permitted_bundle_address;
+pub use bundle::{BundleSettings, StalePolicy};
 pub use data::DataDirectory;
 pub use entries::HandlerMode;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};

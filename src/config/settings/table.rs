@@ -8,6 +8,7 @@ use super::{
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings},
+    bundle::BundleSettings,
     data::{DataDirectory, NodeName},
     declare::settings,
     entries::{HandlerMode, ProcessCount},
@@ -123,6 +124,10 @@ settings! {
 
         /// Lifecycle events that are kept in `data` until their hooks have ended. Sizes are in bytes.
         outbox: OutboxSettings = OutboxSettings::default(),
+
+        /// Signed bundle of hooks that nothing below it switches off. Only the settings file and `--set` can say so, not an
+        /// environment variable.
+        bundle: BundleSettings = BundleSettings::default(),
 
         /// What the processes of command hooks may do, by the level of the file that configures them.
         sandbox: SandboxSettings = SandboxSettings::default(),

@@ -298,7 +298,7 @@ fn missing_hook(record: &TrustRecord, root: &Path, file: &Path, why: &str) -> Di
 }
 
 /// Has Python leave no compiled code beside the scripts: it would be a file that nobody has agreed to.
-fn keep_sources_alone(hook: &mut Hook) {
+pub(in crate::config) fn keep_sources_alone(hook: &mut Hook) {
     const VARIABLE: &str = "PYTHONDONTWRITEBYTECODE";
     if let Handler::Command(command) = &mut hook.handler
         && !command.environment.iter().any(|(name, _)| name == VARIABLE)
@@ -360,6 +360,7 @@ fn placeholder(record: &TrustRecord, state: TrustState, reason: String, now: Opt
             line: 0,
             position: 0,
             content: None,
+            bundle: None,
         }),
         trust: HookTrust::refused(state, reason),
     };

@@ -18,6 +18,8 @@ mod store;
 mod store_writer;
 mod tree;
 
+#[cfg(feature = "daemon")]
+pub(in crate::config) use apply::keep_sources_alone;
 pub(in crate::config) use apply::{CheckedHooks, check_trust};
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use store::data_directory;

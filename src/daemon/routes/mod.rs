@@ -1,6 +1,7 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
 mod addressed;
+mod bundle_status;
 mod data_status;
 mod events;
 mod extract;
@@ -22,6 +23,7 @@ mod trust;
 mod unasked;
 mod workspaces;
 
+pub use bundle_status::BundleStatus;
 pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile, ShippingStatus};
 pub(super) use events::{UnreadableEvent, decide, dispatch, read_canonical, refuse_own_hook, send_event};
 pub(super) use native_events::{UnreadNative, decide_native, read_native};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
+    bundle_status::{BundleStatus, nullable_bundle_status},
     data_status::{
         AUDIT_STATUS, AgentStatus, AuditStatus, DataStatus, LastGoodFile, agents_schema, last_good_schema,
         nullable_data_status,
@@ -74,9 +75,12 @@ pub struct DaemonStatus {
     pub watch: String,
     /// The counters of the audit, if it is on.
     pub audit: Option<AuditStatus>,
-    /// Where the state of runs is kept, unless it is kept in memory only.
+    /// Where the state of runs is kept, unless in memory only.
     #[serde(default)]
     pub data: Option<DataStatus>,
+    /// The signed bundle, if one is configured.
+    #[serde(default)]
+    pub bundle: Option<BundleStatus>,
     /// The workspaces whose files have errors; at most 100.
     pub broken: Vec<BrokenWorkspace>,
     /// The required hooks that are not in force; at most 100.
@@ -220,6 +224,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("watch", string("Whether changed hook files are noticed: `on`, `off` or `partly`.")),
             ("audit", json!({ "oneOf": [audit, { "type": "null" }] })),
             ("data", nullable_data_status()),
+            ("bundle", nullable_bundle_status()),
             ("broken", broken),
             ("required_missing", required),
             ("powerless_switches", powerless),
@@ -229,7 +234,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("not_loaded", not_loaded),
             ("token_errors", strings("Why tokens could not be read again; the former ones stay valid.")),
         ],
-        &["tcp", "metrics", "audit", "data"],
+        &["tcp", "metrics", "audit", "data", "bundle"],
     )
 });
 
@@ -314,11 +319,8 @@ impl DaemonStatus {
         });
         let powerless = reports.iter().filter_map(|(id, report)| {
             let first = report.powerless_switches().next()?.to_string();
-            Some(PowerlessSwitches {
-                id: id.to_string(),
-                switches: report.powerless_switches().count(),
-                first,
-            })
+            let switches = report.powerless_switches().count();
+            Some(PowerlessSwitches { id: id.to_string(), switches, first })
         });
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -344,6 +346,7 @@ impl DaemonStatus {
             data: orchestrator
                 .store_status()
                 .map(|store| DataStatus::of(store, orchestrator.outbox_counts())),
+            bundle: state.bundle.as_ref().and_then(|keeper| BundleStatus::of(keeper, &state.settings)),
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),

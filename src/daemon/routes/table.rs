@@ -24,7 +24,6 @@ use super::{
     },
     status::{
         self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
-        STATUS,
     },
     stop::{DRAIN, HANDOVER, HANDOVER_REQUEST},
     stream,
@@ -42,11 +41,12 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 27] = [
+static COMPONENTS: [&Component; 28] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
     &RELOAD_VIEW,
+    &super::bundle_status::BUNDLE_STATUS,
     &DATA_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
@@ -67,7 +67,7 @@ static COMPONENTS: [&Component; 27] = [
     &DEGRADED_HOOK,
     &NOT_LOADED_WORKSPACE,
     &REQUIRED_MISSING,
-    &STATUS,
+    &status::STATUS,
     &WORKSPACE_DETAILS,
     &WORKSPACE_VIEW,
 ];
@@ -269,7 +269,7 @@ pub(super) static ROUTES: [Route; 21] = [
             description: "",
             parameters: &[],
             request: None,
-            success: &[ok("The status", Json(One(&STATUS)))],
+            success: &[ok("The status", Json(One(&status::STATUS)))],
             errors: &[],
             handler: |method| on(method, status::show),
         }],

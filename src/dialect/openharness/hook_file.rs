@@ -55,6 +55,7 @@ fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: Prepa
             line: document.position(name.span).0,
             position: 0,
             content: None,
+            bundle: None,
         },
         name: name.value,
         dialect: &OpenHarness,

@@ -141,6 +141,7 @@ impl Parts<'_> {
                 line: item.document().position(item.span()).0,
                 position: self.place,
                 content: None,
+                bundle: None,
             },
             trust: HookTrust::default(),
         };

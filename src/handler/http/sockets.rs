@@ -96,7 +96,14 @@ mod tests {
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
             execution: ExecutionPolicy::default(),
-            source: HookSource { scope: Scope::Project, file: None, line: 0, position: 0, content: None },
+            source: HookSource {
+                scope: Scope::Project,
+                file: None,
+                line: 0,
+                position: 0,
+                content: None,
+                bundle: None,
+            },
             trust: HookTrust::default(),
         };
         let place = Workspace { id: WorkspaceId::new("here").unwrap(), root: "/here".into() };

@@ -48,7 +48,7 @@ const COMMANDS: [&[&str]; 22] = [
 const NOBODY: &str = "/nonexistent/hookyard.sock";
 
 /// The same for each agent whose settings it has, and commands that ask a daemon.
-const MORE_COMMANDS: [&[&str]; 36] = [
+const MORE_COMMANDS: [&[&str]; 38] = [
     &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
     &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
     &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],
@@ -77,6 +77,20 @@ const MORE_COMMANDS: [&[&str]; 36] = [
     &["stop", "--socket", NOBODY],
     &["record", "claude", "--socket", NOBODY],
     &["audit", "events.jsonl"],
+    &[
+        "bundle",
+        "build",
+        ".",
+        "--name",
+        "a",
+        "--version",
+        "1",
+        "--expires",
+        "1d",
+        "--output",
+        "bundle.tar.gz",
+    ],
+    &["bundle", "verify", "bundle.tar.gz"],
     &["schema", "event"],
     &["completions", "bash"],
     &["man"],

@@ -229,6 +229,7 @@ impl Rule {
                 line: self.position + 1,
                 position: self.position,
                 content: None,
+                bundle: None,
             },
             trust: hookyard::model::HookTrust::default(),
         }

@@ -1,0 +1,158 @@
+//! The task that follows the bundle: it asks the server, takes what is new, and has the hooks loaded again when other ones are
+//! to be in force.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::{Instant, sleep};
+
+use super::{
+    fetch::{BundleServer, PollAnswer},
+    keeper::{BundleKeeper, LastPoll, RejectedStatement},
+    schedule::{first_pause, pause},
+};
+use crate::{
+    bundle::{BundleRejection, RejectionKind, SignedStatement},
+    daemon::state::DaemonState,
+    telemetry::{BundleRejected, PollResult},
+};
+
+/// After which time the archive of a bundle that was not taken is downloaded again: what was missing on this machine, or at
+/// the server, may be there by then.
+const SECOND_TRY: Duration = Duration::from_mins(10);
+
+/// The longest pause without a look at the clock: what is stale is to be seen soon also where polls are rare.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Follows the bundle until the daemon ends.
+pub(in crate::daemon) async fn follow(state: Arc<DaemonState>) {
+    let Some(keeper) = &state.bundle else { return };
+    let poll = state.settings.bundle.poll;
+    // A machine without a bundle has its events blocked until there is one.
+    let mut next =
+        if keeper.is_usable() { Instant::now() + first_pause(poll, random()) } else { Instant::now() };
+    loop {
+        if Instant::now() >= next {
+            if let Some(server) = &keeper.server {
+                poll_once(&state, keeper, server).await;
+            }
+            next = Instant::now() + pause(poll, random());
+        }
+        if keeper.is_outdated().await
+            && let Err(error) = state.reload().await
+        {
+            tracing::debug!(%error, "the hooks of the bundle were not loaded again");
+        }
+        keeper.note_time().await;
+        sleep(next.saturating_duration_since(Instant::now()).min(LONGEST_PAUSE)).await;
+    }
+}
+
+/// A number that another machine does not have.
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+async fn poll_once(state: &DaemonState, keeper: &BundleKeeper, server: &BundleServer) {
+    let etag = keeper.memory.lock().etag.clone();
+    let (result, why) = match server.poll(etag.as_ref()).await {
+        Err(why) => (PollResult::Failed, Some(why)),
+        Ok(answer) => match take_answer(state, keeper, server, answer).await {
+            Ok(result) => (result, None),
+            Err(PollFault::NoArchive(why)) => (PollResult::Failed, Some(why)),
+            Err(PollFault::Rejected(rejection)) => (PollResult::Rejected, Some(rejection.message)),
+        },
+    };
+    result.emit();
+    note(keeper, server, LastPoll { result, at: SystemTime::now(), why });
+}
+
+/// Why an answer brought nothing.
+enum PollFault {
+    NoArchive(String),
+    Rejected(BundleRejection),
+}
+
+async fn take_answer(
+    state: &DaemonState,
+    keeper: &BundleKeeper,
+    server: &BundleServer,
+    answer: PollAnswer,
+) -> Result<PollResult, PollFault> {
+    let PollAnswer { statement, etag, time } = answer;
+    let Some(bytes) = statement else {
+        keeper.confirm(time).await;
+        return Ok(PollResult::Unchanged);
+    };
+    keeper.memory.lock().etag = None;
+    let known = keeper.memory.lock().rejected.clone();
+    if let Some(known) = known.filter(|known| known.bytes == bytes && known.again > Instant::now()) {
+        return Err(PollFault::Rejected(known.rejection));
+    }
+    match take_statement(state, keeper, server, &bytes).await {
+        Ok(result) => {
+            keeper.confirm(time).await;
+            let mut memory = keeper.memory.lock();
+            memory.etag = etag;
+            memory.rejected = None;
+            Ok(result)
+        }
+        Err(PollFault::Rejected(rejection)) => {
+            BundleRejected(rejection.kind.as_str()).emit();
+            // Its time comes by itself, and costs no download until then.
+            let wait = if rejection.kind == RejectionKind::NotYet { Duration::ZERO } else { SECOND_TRY };
+            let again = Instant::now() + wait;
+            keeper.memory.lock().rejected =
+                Some(RejectedStatement { bytes, rejection: rejection.clone(), again });
+            Err(PollFault::Rejected(rejection))
+        }
+        Err(no_archive) => Err(no_archive),
+    }
+}
+
+async fn take_statement(
+    state: &DaemonState,
+    keeper: &BundleKeeper,
+    server: &BundleServer,
+    bytes: &[u8],
+) -> Result<PollResult, PollFault> {
+    let signed = SignedStatement::read(bytes).map_err(PollFault::Rejected)?;
+    if keeper.check(signed.clone()).await.map_err(PollFault::Rejected)? {
+        return Ok(PollResult::Unchanged);
+    }
+    let archive = server.archive(&signed.statement).await.map_err(PollFault::NoArchive)?;
+    let title = format!("{} {}", signed.statement.name, signed.statement.version);
+    keeper.take(&state.orchestrator, signed, archive).await.map_err(PollFault::Rejected)?;
+    tracing::info!(bundle = %title, "a new bundle was taken");
+    if let Err(error) = state.reload().await {
+        tracing::debug!(%error, "the hooks of the bundle were not loaded");
+    }
+    Ok(PollResult::Taken)
+}
+
+/// Remembers what came of a poll, and logs what is another than the time before.
+fn note(keeper: &BundleKeeper, server: &BundleServer, last: LastPoll) {
+    let before = keeper.memory.lock().last.replace(last.clone());
+    let is_same =
+        before.as_ref().is_some_and(|before| before.result == last.result && before.why == last.why);
+    if is_same {
+        return;
+    }
+    let server = server.name();
+    let was_bad = before.is_some_and(|before| before.why.is_some());
+    match (last.result, last.why) {
+        (PollResult::Rejected, why) => {
+            let why = why.unwrap_or_default();
+            tracing::error!(%server, %why, "the published bundle is not taken; what is in force stays");
+        }
+        (PollResult::Failed, why) => {
+            let why = why.unwrap_or_default();
+            tracing::warn!(%server, %why, "the server of the bundle could not be asked; what is in force stays");
+        }
+        _ if was_bad => tracing::info!(%server, "the server of the bundle answers again"),
+        _ => {}
+    }
+}

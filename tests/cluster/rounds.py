@@ -1,0 +1,82 @@
+"""A round: a new cluster, a load, a fault in the middle of it, and a judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import hosts
+from cluster import Cluster, Shape
+from faults import FAULTS
+from history import Event, Judgement, judge
+
+# Deliveries are tried again after 1, 4, 16 and 64 s; a killed node tries at its start.
+SETTLE = 40.0
+# When the fault begins, as a part of the load's time.
+FAULT_AT = (0.25, 0.32)
+
+
+@dataclass
+class Round:
+    fault: str
+    stick: bool
+    retries: bool
+    seed: int
+    judgement: Judgement
+    # How long the fault took, and when it began after the load.
+    began: float
+    lasted: float
+
+
+@dataclass
+class Summary:
+    fault: str
+    stick: bool
+    retries: bool
+    rounds: list[Round] = field(default_factory=list)
+
+    def total(self) -> Judgement:
+        total = Judgement()
+        for one in self.rounds:
+            total.add(one.judgement)
+        return total
+
+
+def play(fault_name: str, shape: Shape, load: hosts.Load, seed: int) -> Round:
+    fault = FAULTS[fault_name]
+    with tempfile.TemporaryDirectory(prefix="hookyard-") as above:
+        cluster = Cluster.make(Path(above) / "c", fault.shape(shape))
+        try:
+            cluster.up()
+            return asyncio.run(_play(fault_name, cluster, load, seed))
+        finally:
+            cluster.down()
+
+
+async def _play(fault_name: str, cluster: Cluster, load: hosts.Load, seed: int) -> Round:
+    chance = random.Random(f"{seed}/fault")
+    victim = chance.choice(cluster.nodes)
+    place = (cluster.address, cluster.token())
+    begin = time.monotonic()
+    driving = asyncio.create_task(hosts.drive(load, seed, place))
+    await asyncio.sleep(load.seconds * chance.uniform(*FAULT_AT))
+    began = time.monotonic()
+    await FAULTS[fault_name].happens(cluster, victim)
+    over = time.monotonic()
+    events = await driving
+    await settle(cluster, events)
+    judgement = judge(events, cluster.asked(), over)
+    shape = cluster.shape
+    return Round(fault_name, shape.stick, shape.retries, seed, judgement, began - begin, over - began)
+
+
+async def settle(cluster: Cluster, events: list[Event]) -> None:
+    """Until what was accepted is delivered, or long enough for it to count as lost."""
+    accepted = {event.id for event in events if event.lifecycle and event.verdict is not None}
+    end = time.monotonic() + SETTLE
+    while time.monotonic() < end and not accepted <= {event for event, _ in cluster.asked()}:
+        await asyncio.sleep(0.2)

@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def program(given: str | None) -> str:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    for tried in (given, str(target / "release/hookyard"), shutil.which("hookyard")):
+    for tried in [given] if given else [str(target / "release/hookyard"), shutil.which("hookyard")]:
         if tried and os.access(tried, os.X_OK):
             return str(Path(tried).resolve())
-    raise balancer.Missing("hookyard is not there: `cargo build --release --locked`, or --program FILE")
+    raise balancer.Missing(f"{given or 'hookyard'} is no program: `cargo build --release --locked`, or --program FILE")
 
 
 def up(options: argparse.Namespace) -> int:

@@ -110,6 +110,9 @@ class Cluster:
     def make(cls, directory: Path, shape: Shape, port: int | None = None) -> Cluster:
         """Prepares everything and starts nothing."""
         balancer.program()
+        if port and not is_free(port):
+            # HAProxy would share it with another one.
+            raise RuntimeError(f"port {port} is taken: --port has another one")
         directory.mkdir(mode=0o700, parents=True)
         (directory / "token").touch(mode=0o600)
         (directory / "token").write_text(secrets.token_urlsafe(24))
@@ -279,12 +282,19 @@ def free_port() -> int:
     """A port that no outgoing connection takes while a node is away."""
     while True:
         port = random.SystemRandom().randrange(10_000, 30_000)
-        with socket.socket() as tried:
-            try:
-                tried.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if is_free(port):
             return port
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        # As a server does, which may take a port of connections that have just ended.
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def mount(directory: Path, size: str) -> None:

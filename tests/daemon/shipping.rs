@@ -162,6 +162,8 @@ fn a_server_that_is_away_gets_everything_later_also_after_a_restart() {
     let daemon = setup(&collector, "").serve();
     let mut decided = vec![decide(&daemon, 1)];
     wait_until("the request has failed", || shipping(&daemon)["error"].is_string());
+    let why = shipping(&daemon)["error"].as_str().unwrap().to_owned();
+    assert!(why.contains("refused"), "the last cause is there: {why}");
     assert!(daemon.log().contains("lines wait: the server does not take them"), "{}", daemon.log());
     let mut daemon = daemon;
     daemon.signal(Signal::TERM);
@@ -226,6 +228,40 @@ fn a_server_that_takes_few_lines_at_once_gets_few() {
     let decided: Vec<_> = (0..40).map(|number| decide(&daemon, number)).collect();
     collector.listen();
     wait_until("all have arrived", || collector.decisions().len() >= 40);
+    assert_eq!(collector.decisions(), decided);
+    daemon.finish();
+}
+
+#[test]
+fn lines_wait_for_others_before_each_request() {
+    let collector = Collector::start();
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .settings(&format!("ship: {{ url: '{}', max_age: 2s }}", collector.url()))
+        .file("shop/.openharness/hooks/guard.yaml", GUARD)
+        .serve();
+    for round in 0..3 {
+        for number in 0..5 {
+            decide(&daemon, 5 * round + number);
+        }
+        wait_until("the round has arrived", || collector.decisions().len() == 5 * (round + 1));
+    }
+    assert!(collector.requests().len() <= 4, "one for each round, and one with the state");
+    daemon.finish();
+}
+
+#[test]
+fn a_server_that_takes_no_line_at_all_gets_all_of_them_later() {
+    let collector = Collector::start();
+    *collector.received.most.lock().unwrap() = Some(0);
+    let daemon = setup(&collector, "").serve();
+    let decided: Vec<_> = (0..5).map(|number| decide(&daemon, number)).collect();
+    wait_until("it has refused", || {
+        shipping(&daemon)["error"].as_str().is_some_and(|why| why.contains("too large"))
+    });
+    assert_eq!(shipping(&daemon)["dropped"], 0);
+    *collector.received.most.lock().unwrap() = None;
+    wait_until("all have arrived", || collector.decisions().len() == 5);
     assert_eq!(collector.decisions(), decided);
     daemon.finish();
 }

@@ -120,7 +120,12 @@ impl Audit {
     ) -> io::Result<Self> {
         let (sender, commands) = mpsc::channel();
         let counters = Arc::new(AuditCounters::default());
-        let options = WriterOptions { sync: settings.sync, patches: settings.patches, spool };
+        let options = WriterOptions {
+            sync: settings.sync,
+            patches: settings.patches,
+            is_only_shipped: settings.to.is_none() && spool.is_some(),
+            spool,
+        };
         let writer = Writer::new(sink, options, Arc::clone(&counters));
         let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&commands))?;
         Ok(Self {

@@ -137,6 +137,8 @@ pub(super) struct WriterOptions {
     pub(super) patches: AuditPatches,
     /// Where the same lines wait to be shipped.
     pub(super) spool: Option<Arc<Spool>>,
+    /// Whether that is the only place for them.
+    pub(super) is_only_shipped: bool,
 }
 
 /// The state of the thread.
@@ -267,7 +269,13 @@ impl Writer {
         }
         let mut batch = std::mem::take(&mut self.batch);
         let lines = std::mem::take(&mut self.lines);
-        let (written, error) = match self.sink.reserve(batch.len()).and_then(|()| self.end_partial_line()) {
+        // Whatever becomes of them elsewhere.
+        let spooled = self.options.spool.as_ref().map_or(Ok(()), |spool| spool.add(&batch));
+        let is_spooled = spooled.is_ok();
+        let ready = if self.options.is_only_shipped { spooled } else { Ok(()) };
+        let ready =
+            ready.and_then(|()| self.sink.reserve(batch.len())).and_then(|()| self.end_partial_line());
+        let (written, error) = match ready {
             Ok(()) => self.write_bytes(&batch),
             Err(error) => (0, Some(error)),
         };
@@ -284,8 +292,6 @@ impl Writer {
         if kept > 0 && self.options.sync != AuditSync::Never {
             self.unsynced.get_or_insert_with(Instant::now);
         }
-        let spool = self.options.spool.as_ref().filter(|_| whole > 0);
-        let is_spooled = spool.is_none_or(|spool| spool.add(&batch[..whole]));
         let is_safe = (self.options.sync != AuditSync::Always || self.sync()) && is_spooled;
         // The guards of the others are dropped: their lines are lost, or perhaps not on the disk.
         let safe = if is_safe { usize::try_from(kept).unwrap_or(usize::MAX) } else { 0 };

@@ -39,6 +39,14 @@ pub(super) fn write(format: ShipFormat, node: &str, lines: &[u8]) -> Vec<u8> {
     }
 }
 
+/// How many records a collector says that it has refused.
+pub(super) fn refused_records(answer: &[u8]) -> u64 {
+    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+    // OTLP writes 64-bit numbers as strings; some collectors write plain numbers.
+    let refused = &answer["partialSuccess"]["rejectedLogRecords"];
+    refused.as_u64().or_else(|| refused.as_str()?.parse().ok()).unwrap_or_default()
+}
+
 /// The lines, each of which begins with the name of the daemon.
 fn with_node(node: &str, lines: &[u8]) -> Vec<u8> {
     let head = format!("{{\"node\":{},", Value::from(node));

@@ -9,6 +9,7 @@
 //! ```
 
 mod body;
+mod directory;
 mod place;
 mod request;
 mod shipper;

@@ -49,10 +49,6 @@ impl SpoolFile {
         self.number
     }
 
-    pub(super) fn size(&self) -> u64 {
-        self.bytes
-    }
-
     pub(super) fn bytes_left(&self) -> u64 {
         self.bytes - self.sent_bytes
     }

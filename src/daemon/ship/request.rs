@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    fmt::Write as _,
     io::Write,
     path::{Path, PathBuf},
     time::Duration,
@@ -23,6 +24,9 @@ use crate::{
 
 /// How long a request may take, with its response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer that are read.
+const LARGEST_ANSWER: usize = 64 << 10;
 
 /// The largest token file, in bytes.
 const LARGEST_TOKEN_FILE: u64 = 4096;
@@ -53,11 +57,14 @@ pub(super) struct ShipRequest {
 /// What became of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BatchResult {
-    Taken,
+    /// It has the lines, but for so many.
+    Taken { refused: u64 },
     /// Its lines are too many or too large.
     TooLarge,
     /// It is sent again: why, and when at the earliest, if the server says so.
     Failed(String, Option<Duration>),
+    /// There was no answer in time.
+    Late(String),
 }
 
 impl LineSender {
@@ -82,12 +89,12 @@ impl LineSender {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
         let body = packed(&body::write(self.format, &self.node, &batch.bytes));
         let body = body.map_err(|error| error.to_string())?;
-        Ok(ShipRequest { token, place: batch.from.to_string(), body })
+        Ok(ShipRequest { token, place: batch.name.clone(), body })
     }
 
     /// Sends a request once.
     pub(super) async fn send(&self, request: ShipRequest) -> BatchResult {
-        let late = || BatchResult::Failed(format!("it did not answer within {REQUEST_TIMEOUT:?}"), None);
+        let late = || BatchResult::Late(format!("it did not answer within {REQUEST_TIMEOUT:?}"));
         timeout(REQUEST_TIMEOUT, self.post(request)).await.unwrap_or_else(|_| late())
     }
 
@@ -105,25 +112,40 @@ impl LineSender {
             request = request.header(AUTHORIZATION, token);
         }
         match request.send().await {
-            Ok(response) => meaning(&response),
+            Ok(response) => self.meaning(response).await,
             Err(error) => {
                 // Without the URL: its query may hold a key.
                 let error = error.without_url();
-                let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-                BatchResult::Failed(format!("{error}{cause}"), None)
+                let mut why = error.to_string();
+                let mut cause = error.source();
+                while let Some(next) = cause {
+                    // Each says what the one before does not: a certificate, say.
+                    _ = write!(why, ": {next}");
+                    cause = next.source();
+                }
+                BatchResult::Failed(why, None)
             }
         }
     }
-}
 
-fn meaning(response: &Response) -> BatchResult {
-    match response.status() {
-        status if status.is_success() => BatchResult::Taken,
-        StatusCode::PAYLOAD_TOO_LARGE => BatchResult::TooLarge,
-        status => {
-            let after =
-                response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-            BatchResult::Failed(format!("it answered {status}"), after.map(Duration::from_secs))
+    async fn meaning(&self, mut response: Response) -> BatchResult {
+        match response.status() {
+            status if status.is_success() && self.format == ShipFormat::Otlp => {
+                let mut answer = Vec::new();
+                while let Ok(Some(chunk)) = response.chunk().await
+                    && answer.len() < LARGEST_ANSWER
+                {
+                    answer.extend_from_slice(&chunk);
+                }
+                BatchResult::Taken { refused: body::refused_records(&answer) }
+            }
+            status if status.is_success() => BatchResult::Taken { refused: 0 },
+            StatusCode::PAYLOAD_TOO_LARGE => BatchResult::TooLarge,
+            status => {
+                let after = response.headers().get(RETRY_AFTER);
+                let after = after.and_then(|value| value.to_str().ok()?.parse().ok());
+                BatchResult::Failed(format!("it answered {status}"), after.map(Duration::from_secs))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     request::{BatchResult, LineSender, ShipRequest},
-    spool::{Batch, Spool},
+    spool::{Adoption, Batch, Spool},
 };
 use crate::config::ShipSettings;
 
@@ -18,8 +18,14 @@ use crate::config::ShipSettings;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// How often it is seen whether the daemon that is replaced has ended.
-const LOCK_PAUSE: Duration = Duration::from_millis(500);
+/// How often it is seen whether another daemon has left its lines, as one that is replaced does.
+const ADOPTION_PAUSE: Duration = Duration::from_millis(500);
+
+/// After this it is reported that another one ships.
+const LONG_WAIT: Duration = Duration::from_secs(30);
+
+/// The size up to which a server that refuses a line for its size is wrong, in bytes.
+const SMALL_LINE: usize = 64 << 10;
 
 /// How long a daemon that stops still sends.
 const LAST_CHANCE: Duration = Duration::from_secs(3);
@@ -28,7 +34,7 @@ const LAST_CHANCE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(in crate::daemon) struct Shipping {
     pub(in crate::daemon) spool: Arc<Spool>,
-    sender: LineSender,
+    sender: Arc<LineSender>,
     batch: usize,
     max_age: Duration,
     state_every: Duration,
@@ -48,7 +54,7 @@ impl Shipping {
     pub(in crate::daemon) fn new(settings: &ShipSettings, node: &str, spool: Arc<Spool>) -> Option<Self> {
         Some(Self {
             spool,
-            sender: LineSender::new(settings, node)?,
+            sender: Arc::new(LineSender::new(settings, node)?),
             batch: settings.batch.get(),
             max_age: settings.max_age,
             state_every: settings.state_every,
@@ -79,32 +85,48 @@ impl Shipping {
 
     async fn add(&self, line: Vec<u8>) {
         let spool = Arc::clone(&self.spool);
-        // Fails only while the runtime shuts down.
+        // What cannot be written is reported there; the rest fails only while the runtime shuts down.
         drop(spawn_blocking(move || spool.add(&line)).await);
     }
 
     async fn send_all(&self) {
-        self.wait_for_lock().await;
         let mut pace = Pace { lines: self.batch, pause: FIRST_PAUSE };
+        let mut adoption = Adoption::Refused;
+        let begun = Instant::now();
         loop {
-            self.wait_for_lines().await;
-            if let Err(pause) = self.send_next(&mut pace).await {
+            if adoption != Adoption::Whole {
+                adoption = self.adopt(begun).await;
+            }
+            if adoption == Adoption::Refused {
+                sleep(ADOPTION_PAUSE).await;
+                continue;
+            }
+            // While another process writes, its files are looked for again.
+            let most = if adoption == Adoption::Whole { Duration::MAX } else { ADOPTION_PAUSE };
+            let is_ready = timeout(most, self.wait_for_lines()).await.is_ok();
+            if is_ready && let Err(pause) = self.send_next(&mut pace).await {
                 sleep(pause).await;
             }
         }
     }
 
-    /// Waits until no other process ships.
-    async fn wait_for_lock(&self) {
-        loop {
-            let spool = Arc::clone(&self.spool);
-            match spawn_blocking(move || spool.adopt()).await {
-                Ok(Ok(true)) | Err(_) => return,
-                Ok(Ok(false)) => {}
-                Ok(Err(error)) => self.note(Err(format!("the directory of what waits: {error}"))),
+    /// Takes what other processes have left.
+    async fn adopt(&self, begun: Instant) -> Adoption {
+        let spool = Arc::clone(&self.spool);
+        let adopted = match spawn_blocking(move || spool.adopt()).await {
+            Ok(adopted) => adopted.map_err(|error| format!("its lines on disk cannot be used: {error}")),
+            Err(error) => Err(error.to_string()),
+        };
+        let adoption = match adopted {
+            Ok(Adoption::Refused) if begun.elapsed() > LONG_WAIT => {
+                Err("another process ships the lines in `data`".to_owned())
             }
-            sleep(LOCK_PAUSE).await;
-        }
+            adopted => adopted,
+        };
+        adoption.unwrap_or_else(|why| {
+            self.note(Err(why));
+            Adoption::Refused
+        })
     }
 
     /// Waits until a batch is full, or a line has waited long enough. What another process has left has.
@@ -130,48 +152,77 @@ impl Shipping {
 
     /// Sends one batch. Returns how long to wait before the next where it failed.
     async fn send_next(&self, pace: &mut Pace) -> Result<(), Duration> {
-        let Some((batch, request)) = self.next(pace.lines).await else { return Ok(()) };
-        let sent = match request {
-            Ok(request) => self.sender.send(request).await,
-            Err(why) => BatchResult::Failed(why, None),
+        let (batch, result) = match self.next(pace.lines).await {
+            Ok(None) => return Ok(()),
+            Ok(Some((batch, request))) => (Some(batch), self.sender.send(request).await),
+            Err(why) => (None, BatchResult::Failed(why, None)),
         };
-        let spool = Arc::clone(&self.spool);
-        match sent {
-            BatchResult::Taken => {
+        let lines = batch.as_ref().map_or(0, |batch| batch.lines);
+        let size = batch.as_ref().map_or(0, |batch| batch.bytes.len());
+        match result {
+            BatchResult::Taken { refused } => {
                 *pace = Pace { lines: self.batch, pause: FIRST_PAUSE };
                 self.note(Ok(()));
-                drop(spawn_blocking(move || spool.shipped(&batch)).await);
+                if refused > 0 {
+                    tracing::error!(
+                        refused,
+                        server = self.server(),
+                        "lines are lost: the server took the others only"
+                    );
+                }
+                self.pass(batch, refused).await;
                 Ok(())
             }
-            BatchResult::TooLarge if batch.lines > 1 => {
-                pace.lines = usize::try_from(batch.lines / 2).unwrap_or(1).max(1);
+            BatchResult::TooLarge if lines > 1 => {
+                pace.lines = usize::try_from(lines / 2).unwrap_or(1);
                 Ok(())
             }
-            BatchResult::TooLarge => {
-                let bytes = batch.bytes.len();
+            // A server that refuses small lines as well takes none, and is tried again.
+            BatchResult::TooLarge if size > SMALL_LINE => {
                 tracing::error!(
-                    bytes,
+                    bytes = size,
                     server = self.server(),
                     "a line is lost: the server takes none as large"
                 );
-                drop(spawn_blocking(move || spool.give_up(&batch)).await);
+                self.pass(batch, lines).await;
                 Ok(())
             }
-            BatchResult::Failed(why, after) => {
-                self.note(Err(why));
-                let pause = pace.pause.max(after.unwrap_or_default()).min(LONGEST_PAUSE);
-                pace.pause = pace.pause.saturating_mul(2).min(LONGEST_PAUSE);
-                Err(spread(pause))
+            BatchResult::TooLarge => {
+                Err(self.fail(pace, "it answered that one line is too large".to_owned(), None))
+            }
+            BatchResult::Failed(why, after) => Err(self.fail(pace, why, after)),
+            BatchResult::Late(why) => {
+                pace.lines = usize::try_from(lines / 2).unwrap_or(1).max(1);
+                Err(self.fail(pace, why, None))
             }
         }
     }
 
-    /// The next lines, and the request with them.
-    async fn next(&self, lines: usize) -> Option<(Batch, Result<ShipRequest, String>)> {
+    /// Goes on behind a batch, so many lines of which the server has refused.
+    async fn pass(&self, batch: Option<Batch>, refused: u64) {
+        let Some(batch) = batch else { return };
         let spool = Arc::clone(&self.spool);
-        let batch = spawn_blocking(move || spool.next(lines)).await.ok()??;
-        let request = self.sender.prepare(&batch);
-        Some((batch, request))
+        drop(spawn_blocking(move || spool.shipped(&batch, refused)).await);
+    }
+
+    /// Returns how long to wait after a failure.
+    fn fail(&self, pace: &mut Pace, why: String, after: Option<Duration>) -> Duration {
+        self.note(Err(why));
+        let pause = spread(pace.pause).max(after.unwrap_or_default()).min(LONGEST_PAUSE);
+        pace.pause = pace.pause.saturating_mul(2).min(LONGEST_PAUSE);
+        pause
+    }
+
+    /// The next lines, and the request with them.
+    async fn next(&self, lines: usize) -> Result<Option<(Batch, ShipRequest)>, String> {
+        let (spool, sender) = (Arc::clone(&self.spool), Arc::clone(&self.sender));
+        let prepare = move || {
+            let batch =
+                spool.next(lines).map_err(|error| format!("lines cannot be read from disk: {error}"))?;
+            let prepared = batch.map(|batch| sender.prepare(&batch).map(|request| (batch, request)));
+            prepared.transpose()
+        };
+        spawn_blocking(prepare).await.map_err(|error| error.to_string())?
     }
 
     /// Notes what became of a request; only changes are logged.
@@ -193,16 +244,17 @@ impl Shipping {
 
     /// Sends what waits for a last time, a moment long, with a line with the state. The rest stays on disk for the next start.
     pub(in crate::daemon) async fn close(&self, state: Vec<u8>) {
-        self.add(state).await;
-        let spool = Arc::clone(&self.spool);
-        if !spawn_blocking(move || spool.adopt().unwrap_or(false)).await.unwrap_or(false) {
-            return;
-        }
-        let mut pace = Pace { lines: self.batch, pause: FIRST_PAUSE };
-        let last =
-            async { while self.spool.counts().lines > 0 && self.send_next(&mut pace).await.is_ok() {} };
+        let last = async {
+            self.add(state).await;
+            let mut pace = Pace { lines: self.batch, pause: FIRST_PAUSE };
+            if self.adopt(Instant::now()).await != Adoption::Refused {
+                while self.spool.counts().lines > 0 && self.send_next(&mut pace).await.is_ok() {}
+            }
+            let spool = Arc::clone(&self.spool);
+            drop(spawn_blocking(move || spool.release()).await);
+        };
+        // A process that ends lets go of the rest.
         drop(timeout(LAST_CHANCE, last).await);
-        self.spool.release();
     }
 }
 
@@ -210,5 +262,5 @@ impl Shipping {
 fn spread(pause: Duration) -> Duration {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let share = f64::from(now.subsec_nanos() % 1000) / 1000.0;
-    pause.mul_f64(0.8 + 0.4 * share)
+    pause.mul_f64(1.0 + 0.2 * share)
 }

@@ -1,34 +1,29 @@
 //! Lines on disk until they are shipped: files that only grow, each removed once all of its lines are.
 //!
-//! A daemon that replaces another one writes files of its own at once, and takes over those of the other when that has
-//! ended, which a lock says. What a process that was killed has left is shipped by the next one.
+//! A daemon that replaces another one writes files of its own at once, and takes over those of the other as that closes them.
+//! What a process that was killed has left is shipped by the next one.
 
 use std::{
-    collections::VecDeque,
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    collections::{BTreeSet, VecDeque},
+    fs::File,
+    io::{self, Write},
+    path::Path,
 };
 
 use parking_lot::Mutex;
-use rustix::fs::{FlockOperation, flock};
 use tokio::{sync::Notify, time::Instant};
 
-use super::place::{SpoolFile, SpoolPlace};
+use super::{
+    directory::{SpoolDirectory, count_lines},
+    place::{SpoolFile, SpoolPlace},
+};
 use crate::telemetry::{LinesShipped, RecordsLost};
 
 /// The size from which lines go to another file, in bytes.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// The directory in that of the daemon's data.
-const DIRECTORY: &str = "ship";
-
-/// The file that says how far lines are shipped.
-const CURSOR: &str = "cursor";
-
-/// The file whose lock the one has who ships.
-const LOCK: &str = "lock";
+/// How many files may wait.
+const MOST_FILES: usize = 4096;
 
 /// The bytes of one batch: an audit line may be large, and a request should not be.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -36,28 +31,43 @@ const BATCH_BYTES: u64 = 1 << 20;
 /// Lines on disk.
 #[derive(Debug)]
 pub(in crate::daemon) struct Spool {
-    directory: PathBuf,
+    directory: SpoolDirectory,
     /// How many bytes may wait.
     most: u64,
     /// The number of the last file that a process has shipped lines of: new ones have larger numbers.
     former: u64,
+    /// Held while lines are written, and no other lock meanwhile for longer than a moment.
+    open: Mutex<Option<OpenFile>>,
     files: Mutex<SpoolFiles>,
+    /// Held by who ships.
+    lock: Mutex<Option<File>>,
     /// Somebody has added lines.
     pub(super) added: Notify,
 }
 
+/// The file that is written to.
+#[derive(Debug)]
+struct OpenFile {
+    number: u64,
+    file: File,
+    size: u64,
+}
+
 #[derive(Debug, Default)]
 struct SpoolFiles {
-    /// From the oldest one. The last one may be open for writing.
+    /// From the oldest one.
     waiting: VecDeque<SpoolFile>,
-    open: Option<File>,
+    /// The number of the one that is written to.
+    open: Option<u64>,
     /// When the oldest of the lines was added by this process.
     since: Option<Instant>,
     /// Lines that were dropped since the daemon started.
     dropped: u64,
     shipped: u64,
-    /// Whoever holds it ships.
-    lock: Option<File>,
+    /// The files that cannot be read, each of which is reported once.
+    unusable: BTreeSet<u64>,
+    /// The last lines could not be written, which is reported once.
+    is_failing: bool,
 }
 
 /// Whole lines that are to be shipped next.
@@ -67,6 +77,8 @@ pub(super) struct Batch {
     pub(super) lines: u64,
     /// Where they begin.
     pub(super) from: SpoolPlace,
+    /// What tells them from all other lines of this daemon.
+    pub(super) name: String,
 }
 
 /// What waits, and what became of the rest.
@@ -78,15 +90,32 @@ pub(in crate::daemon) struct SpoolCounts {
     pub(in crate::daemon) dropped: u64,
 }
 
+/// Whose the files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Adoption {
+    /// Another process ships.
+    Refused,
+    /// This one ships, and another still writes files.
+    Partly,
+    /// This one ships all that there is.
+    Whole,
+}
+
 impl Spool {
     /// Makes the directory in that of the daemon's data.
     ///
-    /// Returns an error if that is impossible.
+    /// Returns an error if that is impossible, or if others may write to it.
     pub(in crate::daemon) fn make(data: &Path, most: u64) -> io::Result<Self> {
-        let directory = data.join(DIRECTORY);
-        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-        let former = read_cursor(&directory).map_or(0, |place| place.number);
-        Ok(Self { directory, most, former, files: Mutex::default(), added: Notify::new() })
+        let directory = SpoolDirectory::make(data)?;
+        Ok(Self {
+            most,
+            former: directory.cursor().map_or(0, |place| place.number),
+            directory,
+            open: Mutex::default(),
+            files: Mutex::default(),
+            lock: Mutex::default(),
+            added: Notify::new(),
+        })
     }
 
     pub(in crate::daemon) fn counts(&self) -> SpoolCounts {
@@ -104,254 +133,247 @@ impl Spool {
         self.files.lock().since
     }
 
-    /// Adds whole lines. Returns whether they are in a file.
-    pub(in crate::daemon) fn add(&self, lines: &[u8]) -> bool {
+    /// Adds whole lines.
+    ///
+    /// Returns an error if they are not in a file.
+    pub(in crate::daemon) fn add(&self, lines: &[u8]) -> io::Result<()> {
         let count = count_lines(lines);
+        let mut open = self.open.lock();
+        let written = self.write(&mut open, lines);
         let mut files = self.files.lock();
-        let written = self.write(&mut files, lines);
         match &written {
-            Ok(()) => {
-                if let Some(file) = files.waiting.back_mut() {
+            Ok(number) => {
+                if let Some(file) = files.waiting.iter_mut().find(|file| file.number() == *number) {
                     file.grow(lines.len() as u64, count);
                 }
                 files.since.get_or_insert_with(Instant::now);
-                self.drop_oldest(&mut files);
+                files.is_failing = false;
             }
             Err(error) => {
                 files.dropped += count;
                 RecordsLost::ShipWrite.emit(count);
-                tracing::error!(%error, lines = count, "lines for shipping cannot be written, and are lost");
+                if !std::mem::replace(&mut files.is_failing, true) {
+                    tracing::error!(%error, lines = count, "lines for shipping cannot be written, and are lost");
+                }
             }
         }
+        let dropped = self.drop_oldest(&mut files);
         drop(files);
+        drop(open);
+        for number in dropped {
+            self.directory.remove(number);
+        }
         self.added.notify_one();
-        written.is_ok()
+        written.map(drop)
     }
 
-    fn write(&self, files: &mut SpoolFiles, lines: &[u8]) -> io::Result<()> {
-        let size = files.waiting.back().map_or(0, SpoolFile::size);
-        let is_full = size > 0 && size + lines.len() as u64 > FILE_BYTES.min(self.most / 2);
-        if files.open.is_none() || is_full {
-            let (number, file) = self.begin_file(files)?;
-            files.open = Some(file);
+    /// Returns the number of the file that the lines are in.
+    fn write(&self, open: &mut Option<OpenFile>, lines: &[u8]) -> io::Result<u64> {
+        let is_full =
+            |file: &OpenFile| file.size > 0 && file.size + lines.len() as u64 > FILE_BYTES.min(self.most / 2);
+        if let Some(full) = open.take_if(|file| is_full(file)) {
+            // Whoever syncs lines later syncs the next file.
+            full.file.sync_data()?;
+        }
+        if open.is_none() {
+            let known = self.files.lock().waiting.back().map_or(0, SpoolFile::number);
+            let (number, file) = self.directory.begin(known.max(self.former))?;
+            let mut files = self.files.lock();
+            files.open = Some(number);
             files.waiting.push_back(SpoolFile::new(number));
+            *open = Some(OpenFile { number, file, size: 0 });
         }
-        let size = files.waiting.back().map_or(0, SpoolFile::size);
-        let Some(file) = &mut files.open else { return Err(io::ErrorKind::NotFound.into()) };
+        let Some(OpenFile { number, file, size }) = open else { return Err(io::ErrorKind::NotFound.into()) };
+        let number = *number;
         let written = file.write_all(lines);
-        if written.is_err() && file.set_len(size).and_then(|()| file.seek(SeekFrom::Start(size))).is_err() {
+        if written.is_ok() {
+            *size += lines.len() as u64;
+        } else if file.set_len(*size).is_err() {
             // Half a line is at its end: nothing may follow it.
-            files.open = None;
+            *open = None;
+            self.files.lock().open = None;
         }
-        written
+        written.map(|()| number)
     }
 
-    /// A new file, whose number is above those of all others.
-    fn begin_file(&self, files: &SpoolFiles) -> io::Result<(u64, File)> {
-        let known = files.waiting.back().map_or(0, SpoolFile::number);
-        let mut number = self.numbers()?.into_iter().fold(known.max(self.former), u64::max) + 1;
-        loop {
-            let options = OpenOptions::new().create_new(true).write(true).mode(0o600).clone();
-            match options.open(self.path(number)) {
-                // Another daemon has just begun it.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                opened => return Ok((number, opened?)),
-            }
+    /// Drops the oldest files as long as too much waits. The one that is written to stays. Returns those that are to be
+    /// removed.
+    fn drop_oldest(&self, files: &mut SpoolFiles) -> Vec<u64> {
+        let mut dropped = Vec::new();
+        let mut lines = 0;
+        let is_too_much = |files: &SpoolFiles| {
+            files.waiting.len() > MOST_FILES
+                || files.waiting.iter().map(SpoolFile::bytes_left).sum::<u64>() > self.most
+        };
+        while is_too_much(files) {
+            let open = files.open;
+            let Some(oldest) = files.waiting.pop_front_if(|file| Some(file.number()) != open) else { break };
+            lines += oldest.lines_left();
+            dropped.push(oldest.number());
         }
-    }
-
-    /// Drops the oldest files as long as too much waits. The one that is written to stays.
-    fn drop_oldest(&self, files: &mut SpoolFiles) {
-        while files.waiting.iter().map(SpoolFile::bytes_left).sum::<u64>() > self.most
-            && files.waiting.len() > 1
-        {
-            let Some(oldest) = files.waiting.pop_front() else { return };
-            let lines = oldest.lines_left();
+        if lines > 0 {
             files.dropped += lines;
             RecordsLost::ShipFull.emit(lines);
             tracing::error!(
                 lines,
                 "lines for shipping are lost: the oldest are dropped, since `ship.max_size` is used up"
             );
-            self.remove(&oldest);
         }
+        dropped
     }
 
-    /// Takes the files that other processes have left, unless one of them still runs. Returns whether this one ships now.
-    pub(super) fn adopt(&self) -> io::Result<bool> {
-        let mut files = self.files.lock();
-        if files.lock.is_some() {
-            return Ok(true);
+    /// Takes the files that other processes have left.
+    ///
+    /// Returns an error if the directory cannot be read.
+    pub(super) fn adopt(&self) -> io::Result<Adoption> {
+        let mut lock = self.lock.lock();
+        if lock.is_none() {
+            *lock = self.directory.lock()?;
         }
-        let options = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).clone();
-        let lock = options.open(self.directory.join(LOCK))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Ok(false);
+        if lock.is_none() {
+            return Ok(Adoption::Refused);
         }
-        let own: Vec<u64> = files.waiting.iter().map(SpoolFile::number).collect();
-        let mut found = Vec::new();
-        for number in self.numbers()?.into_iter().filter(|number| !own.contains(number)) {
-            found.push(self.left_file(number)?);
-        }
-        files.waiting.extend(found);
-        files.waiting.make_contiguous().sort_by_key(SpoolFile::number);
-        if let Some(first) = files.waiting.front_mut() {
-            let place = read_cursor(&self.directory).filter(|place| place.number == first.number());
-            if let Some(place) = place {
-                let before = self.bytes(SpoolPlace { offset: 0, ..place }, place.offset)?;
-                if before.ends_with(b"\n") && before.len() as u64 == place.offset {
-                    first.send(place.offset, count_lines(&before));
-                }
+        drop(lock);
+        // Before the directory is read: what is begun meanwhile is known then.
+        let numbers = self.directory.numbers()?;
+        let known: BTreeSet<u64> = self.files.lock().waiting.iter().map(SpoolFile::number).collect();
+        let cursor = self.directory.cursor();
+        let (mut found, mut adoption) = (Vec::new(), Adoption::Whole);
+        for number in numbers.into_iter().filter(|number| !known.contains(number)) {
+            match self.directory.left(number) {
+                Ok(None) => adoption = Adoption::Partly,
+                Ok(Some(file)) => found.push(self.behind(file, cursor)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => self.report_unusable(number, &error),
             }
         }
-        files.lock = Some(lock);
-        // The file of another process may be behind the open one.
-        files.open = None;
-        Ok(true)
+        let mut files = self.files.lock();
+        // One that this process has begun meanwhile is in there already.
+        found.retain(|found| files.waiting.iter().all(|known| known.number() != found.number()));
+        files.waiting.extend(found);
+        files.waiting.make_contiguous().sort_by_key(SpoolFile::number);
+        Ok(adoption)
     }
 
-    /// A file that another process has left, without the half of a line at its end.
-    fn left_file(&self, number: u64) -> io::Result<SpoolFile> {
-        let path = self.path(number);
-        let bytes = fs::read(&path)?;
-        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
-        if whole < bytes.len() {
-            OpenOptions::new().write(true).open(&path)?.set_len(whole as u64)?;
+    /// A file of which the lines before the cursor are shipped, if it stands in it, and at the beginning of a line.
+    fn behind(&self, mut file: SpoolFile, cursor: Option<SpoolPlace>) -> SpoolFile {
+        let Some(cursor) = cursor.filter(|cursor| cursor.number == file.number()) else { return file };
+        let before =
+            self.directory.read(SpoolPlace { offset: 0, ..cursor }, cursor.offset).unwrap_or_default();
+        if before.ends_with(b"\n") && before.len() as u64 == cursor.offset {
+            file.send(cursor.offset, count_lines(&before));
         }
-        let mut file = SpoolFile::new(number);
-        file.grow(whole as u64, count_lines(&bytes[..whole]));
-        Ok(file)
+        file
+    }
+
+    fn report_unusable(&self, number: u64, error: &io::Error) {
+        if self.files.lock().unusable.insert(number) {
+            let file = self.directory.path(number);
+            tracing::error!(%error, file = %file.display(), "lines in this file are not shipped: it cannot be used");
+        }
     }
 
     /// The next lines, at most so many; none if none wait.
-    pub(super) fn next(&self, most: usize) -> Option<Batch> {
-        let mut files = self.files.lock();
-        while files.waiting.len() > 1
-            && let Some(done) = files.waiting.pop_front_if(|file| file.bytes_left() == 0)
-        {
-            self.remove(&done);
-        }
-        let Some(file) = files.waiting.front().filter(|file| file.bytes_left() > 0) else {
-            files.since = None;
-            return None;
-        };
-        let (from, left) = (file.place(), file.bytes_left());
-        drop(files);
-        match self.lines(from, left, most) {
-            Ok(bytes) => Some(Batch { lines: count_lines(&bytes), bytes, from }),
-            Err(error) => {
-                self.lose(from, &error);
-                None
+    ///
+    /// Returns an error if they cannot be read now.
+    pub(super) fn next(&self, most: usize) -> io::Result<Option<Batch>> {
+        let (done, next) = {
+            let mut files = self.files.lock();
+            let open = files.open;
+            let mut done = Vec::new();
+            while let Some(file) =
+                files.waiting.pop_front_if(|file| file.bytes_left() == 0 && Some(file.number()) != open)
+            {
+                done.push(file.number());
             }
+            let next = files.waiting.iter().find(|file| file.bytes_left() > 0);
+            (done, next.map(|file| (file.place(), file.bytes_left())))
+        };
+        for number in done {
+            self.directory.remove(number);
+        }
+        let Some((from, left)) = next else { return Ok(None) };
+        match self.lines(from, left, most) {
+            Ok(bytes) => {
+                let name = self.directory.name_of(from, bytes.len() as u64);
+                Ok(Some(Batch { lines: count_lines(&bytes), bytes, from, name }))
+            }
+            // It was removed or shortened, and what was in it is gone.
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::UnexpectedEof].contains(&error.kind()) => {
+                self.lose(from, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Whole lines from a place on, at most so many; more than usual where one line is as large.
+    /// Whole lines from a place on, at most so many; more bytes than usual where one line is as large.
     fn lines(&self, from: SpoolPlace, left: u64, most: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = self.bytes(from, left.min(BATCH_BYTES))?;
+        let mut bytes = self.directory.read(from, left.min(BATCH_BYTES))?;
         if !bytes.contains(&b'\n') {
-            bytes = self.bytes(from, left)?;
+            bytes = self.directory.read(from, left)?;
         }
         let end = memchr::memchr_iter(b'\n', &bytes).take(most).last();
         bytes.truncate(end.ok_or(io::ErrorKind::UnexpectedEof)? + 1);
         Ok(bytes)
     }
 
-    /// A file cannot be read any more.
+    /// The rest of a file is gone.
     fn lose(&self, from: SpoolPlace, error: &io::Error) {
+        let mut open = self.open.lock();
         let mut files = self.files.lock();
-        let Some(lost) = files.waiting.pop_front_if(|file| file.place() == from) else { return };
-        if files.waiting.is_empty() {
+        let Some(at) = files.waiting.iter().position(|file| file.place() == from) else { return };
+        let Some(lost) = files.waiting.remove(at) else { return };
+        if files.open == Some(lost.number()) {
             files.open = None;
+            *open = None;
         }
         let lines = lost.lines_left();
         files.dropped += lines;
         RecordsLost::ShipWrite.emit(lines);
-        tracing::error!(%error, lines, "lines for shipping are lost: their file cannot be read");
-        self.remove(&lost);
+        let file = self.directory.path(lost.number());
+        tracing::error!(%error, lines, file = %file.display(), "lines for shipping are lost: their file is gone or cut");
     }
 
-    /// The server has these lines.
-    pub(super) fn shipped(&self, batch: &Batch) {
+    /// The server has these lines, but for so many that it has refused.
+    pub(super) fn shipped(&self, batch: &Batch, refused: u64) {
         if self.pass(batch) {
-            self.files.lock().shipped += batch.lines;
-            LinesShipped(batch.lines).emit();
-        }
-    }
-
-    /// The server will never take these lines.
-    pub(super) fn give_up(&self, batch: &Batch) {
-        if self.pass(batch) {
-            self.files.lock().dropped += batch.lines;
-            RecordsLost::ShipRefused.emit(batch.lines);
+            let refused = refused.min(batch.lines);
+            let mut files = self.files.lock();
+            files.shipped += batch.lines - refused;
+            files.dropped += refused;
+            LinesShipped(batch.lines - refused).emit();
+            RecordsLost::ShipRefused.emit(refused);
         }
     }
 
     /// Goes on behind these lines. Returns whether they still waited.
     fn pass(&self, batch: &Batch) -> bool {
         let mut files = self.files.lock();
-        let Some(first) = files.waiting.front_mut().filter(|file| file.place() == batch.from) else {
+        let Some(file) = files.waiting.iter_mut().find(|file| file.place() == batch.from) else {
             return false;
         };
-        first.send(batch.bytes.len() as u64, batch.lines);
-        let place = first.place();
+        file.send(batch.bytes.len() as u64, batch.lines);
+        let place = file.place();
+        let is_rest = files.waiting.iter().any(|file| file.bytes_left() > 0);
+        files.since = is_rest.then(Instant::now);
         drop(files);
-        if let Err(error) = self.write_cursor(place) {
+        if let Err(error) = self.directory.write_cursor(place) {
             tracing::warn!(%error, "it cannot be written how far lines are shipped; after a restart some are sent again");
         }
         true
     }
 
-    fn write_cursor(&self, place: SpoolPlace) -> io::Result<()> {
-        let new = self.directory.join("cursor.new");
-        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
-        file.write_all(place.to_string().as_bytes())?;
-        fs::rename(new, self.directory.join(CURSOR))
-    }
-
-    /// Syncs the open file to the disk.
+    /// Syncs the open file to the disk. Those before it are synced when they are closed.
     pub(in crate::daemon) fn sync(&self) -> io::Result<()> {
-        let files = self.files.lock();
-        files.open.as_ref().map_or(Ok(()), File::sync_data)
+        let open = self.open.lock();
+        open.as_ref().map_or(Ok(()), |open| open.file.sync_data())
     }
 
-    /// Gives the files to another process.
+    /// Closes the open file, and lets another process ship.
     pub(super) fn release(&self) {
-        self.files.lock().lock = None;
+        *self.open.lock() = None;
+        self.files.lock().open = None;
+        *self.lock.lock() = None;
     }
-
-    fn remove(&self, file: &SpoolFile) {
-        if let Err(error) = fs::remove_file(self.path(file.number())) {
-            tracing::warn!(%error, "a file of shipped lines cannot be removed; after a restart they are sent again");
-        }
-    }
-
-    fn bytes(&self, from: SpoolPlace, most: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(self.path(from.number))?;
-        file.seek(SeekFrom::Start(from.offset))?;
-        let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// The numbers of the files that are there.
-    fn numbers(&self) -> io::Result<Vec<u64>> {
-        let names = self.directory.read_dir()?.map(|entry| entry.map(|entry| entry.file_name()));
-        let names: Vec<_> = names.collect::<Result<_, _>>()?;
-        let numbers = names.iter().filter_map(|name| name.to_str()?.strip_suffix(".jsonl")?.parse().ok());
-        Ok(numbers.collect())
-    }
-
-    fn path(&self, number: u64) -> PathBuf {
-        self.directory.join(format!("{number:010}.jsonl"))
-    }
-}
-
-/// How far lines were shipped, as the last process has written it.
-fn read_cursor(directory: &Path) -> Option<SpoolPlace> {
-    fs::read_to_string(directory.join(CURSOR)).ok()?.parse().ok()
-}
-
-fn count_lines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
 }

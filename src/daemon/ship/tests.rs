@@ -1,27 +1,28 @@
 //! What waits on disk, whatever a process has left there.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path};
 
 use proptest::prelude::*;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
-use super::spool::Spool;
+use super::spool::{Adoption, Spool};
 
 /// Bytes that may wait: more than any of these tests has.
 const ENOUGH: u64 = 1 << 20;
 
 fn spool(data: &Path) -> Spool {
     let spool = Spool::make(data, ENOUGH).unwrap();
-    assert!(spool.adopt().unwrap());
+    assert_eq!(spool.adopt().unwrap(), Adoption::Whole);
     spool
 }
 
 /// Everything that waits, as it is shipped.
 fn shipped(spool: &Spool, most: usize) -> String {
     let mut all = Vec::new();
-    while let Some(batch) = spool.next(most) {
+    while let Some(batch) = spool.next(most).unwrap() {
         assert!(batch.bytes.ends_with(b"\n") && batch.lines <= most as u64);
-        spool.shipped(&batch);
+        spool.shipped(&batch, 0);
         all.extend(batch.bytes);
     }
     String::from_utf8(all).unwrap()
@@ -42,12 +43,12 @@ fn half_a_line_at_the_end_is_taken_away_and_the_lines_before_it_are_kept() {
     for end in 0..=lines.len() {
         let data = TempDir::new().unwrap();
         let killed = spool(data.path());
-        assert!(killed.add(lines.as_bytes()));
+        killed.add(lines.as_bytes()).unwrap();
         drop(killed);
         let file = only_file(data.path());
         fs::write(&file, &lines[..end]).unwrap();
         let next = spool(data.path());
-        assert!(next.add(b"{\"next\":1}\n"));
+        next.add(b"{\"next\":1}\n").unwrap();
         let whole = lines[..end].rfind('\n').map_or(0, |end| end + 1);
         assert_eq!(shipped(&next, 2), format!("{}{{\"next\":1}}\n", &lines[..whole]), "{end}");
     }
@@ -57,16 +58,16 @@ fn half_a_line_at_the_end_is_taken_away_and_the_lines_before_it_are_kept() {
 fn what_is_shipped_is_not_shipped_again_and_what_is_not_is() {
     let data = TempDir::new().unwrap();
     let first = spool(data.path());
-    assert!(first.add(b"1\n2\n3\n"));
-    let batch = first.next(2).unwrap();
-    first.shipped(&batch);
+    first.add(b"1\n2\n3\n").unwrap();
+    let batch = first.next(2).unwrap().unwrap();
+    first.shipped(&batch, 0);
     drop(first);
     let second = spool(data.path());
     assert_eq!((second.counts().lines, shipped(&second, 9).as_str()), (1, "3\n"));
     drop(second);
     // All of the file is shipped; a new one must not be taken for it.
     let third = spool(data.path());
-    assert!(third.add(b"4\n5\n"));
+    third.add(b"4\n5\n").unwrap();
     drop(third);
     assert_eq!(shipped(&spool(data.path()), 9), "4\n5\n");
 }
@@ -75,12 +76,13 @@ fn what_is_shipped_is_not_shipped_again_and_what_is_not_is() {
 fn a_batch_that_is_dropped_meanwhile_is_not_counted_as_shipped() {
     let data = TempDir::new().unwrap();
     let small = Spool::make(data.path(), 8).unwrap();
-    assert!(small.adopt().unwrap() && small.add(b"11\n"));
-    let batch = small.next(1).unwrap();
+    small.adopt().unwrap();
+    small.add(b"11\n").unwrap();
+    let batch = small.next(1).unwrap().unwrap();
     for _ in 0..5 {
-        assert!(small.add(b"222\n"));
+        small.add(b"222\n").unwrap();
     }
-    small.shipped(&batch);
+    small.shipped(&batch, 0);
     assert_eq!((small.counts().shipped, small.counts().bytes), (0, 8));
     assert_eq!(small.counts().dropped, 4);
 }
@@ -90,14 +92,78 @@ fn only_one_process_ships_and_the_other_takes_over() {
     let data = TempDir::new().unwrap();
     let first = spool(data.path());
     let second = Spool::make(data.path(), ENOUGH).unwrap();
-    assert!(second.add(b"2\n") && first.add(b"1\n"));
-    assert!(!second.adopt().unwrap());
+    second.add(b"2\n").unwrap();
+    first.add(b"1\n").unwrap();
+    assert_eq!(second.adopt().unwrap(), Adoption::Refused);
     first.release();
-    assert!(second.adopt().unwrap());
-    assert!(second.add(b"3\n"));
+    assert_eq!(second.adopt().unwrap(), Adoption::Whole);
+    second.add(b"3\n").unwrap();
     let mut all: Vec<_> = shipped(&second, 9).lines().map(str::to_owned).collect();
     all.sort();
     assert_eq!(all, ["1", "2", "3"]);
+}
+
+#[test]
+fn what_another_process_still_writes_is_left_to_it_and_shipped_once_it_is_closed() {
+    let data = TempDir::new().unwrap();
+    let (ships, writes) =
+        (Spool::make(data.path(), ENOUGH).unwrap(), Spool::make(data.path(), ENOUGH).unwrap());
+    writes.add(b"1\n").unwrap();
+    assert_eq!(ships.adopt().unwrap(), Adoption::Partly);
+    assert_eq!(shipped(&ships, 9), "");
+    writes.add(b"2\n").unwrap();
+    drop(writes);
+    assert_eq!(ships.adopt().unwrap(), Adoption::Whole);
+    assert_eq!(shipped(&ships, 9), "1\n2\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_keeps_no_other_from_being_shipped() {
+    let data = TempDir::new().unwrap();
+    let killed = spool(data.path());
+    killed.add(b"1\n").unwrap();
+    drop(killed);
+    let place = data.path().join("ship");
+    let outside = data.path().join("outside");
+    fs::write(&outside, "not ours").unwrap();
+    fs::create_dir(place.join("0000000005.jsonl")).unwrap();
+    symlink(&outside, place.join("0000000006.jsonl")).unwrap();
+    mkfifoat(CWD, place.join("0000000007.jsonl"), Mode::RUSR | Mode::WUSR).unwrap();
+    for name in ["5.jsonl", "+6.jsonl", "18446744073709551615.jsonl", "9999999999.jsonl", "x.jsonl"] {
+        fs::write(place.join(name), "2\n").unwrap();
+    }
+    let next = spool(data.path());
+    next.add(b"3\n").unwrap();
+    assert_eq!(shipped(&next, 9), "1\n3\n");
+    assert_eq!(fs::read_to_string(outside).unwrap(), "not ours");
+}
+
+#[test]
+fn lines_that_cannot_be_read_for_a_moment_stay() {
+    let data = TempDir::new().unwrap();
+    let spool = spool(data.path());
+    spool.add(b"1\n").unwrap();
+    let (file, aside) = (only_file(data.path()), data.path().join("aside"));
+    fs::rename(&file, &aside).unwrap();
+    fs::create_dir(&file).unwrap();
+    spool.next(9).unwrap_err();
+    assert_eq!((spool.counts().lines, spool.counts().dropped), (1, 0));
+    fs::remove_dir(&file).unwrap();
+    fs::rename(&aside, &file).unwrap();
+    assert_eq!(shipped(&spool, 9), "1\n");
+}
+
+#[test]
+fn different_lines_have_different_names() {
+    let data = TempDir::new().unwrap();
+    let spool = spool(data.path());
+    spool.add(b"1\n2\n3\n").unwrap();
+    let names: BTreeSet<_> = (1..4).map(|most| spool.next(most).unwrap().unwrap().name).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    let other = TempDir::new().unwrap();
+    let other = self::spool(other.path());
+    other.add(b"1\n").unwrap();
+    assert!(!names.contains(&other.next(1).unwrap().unwrap().name));
 }
 
 proptest! {
@@ -105,8 +171,7 @@ proptest! {
     fn whatever_the_cursor_says_no_line_is_cut(cursor in "[0-9]{0,4}-?[0-9]{0,3}|.*") {
         let data = TempDir::new().unwrap();
         let killed = spool(data.path());
-        let added = killed.add(b"{\"a\":1}\n{\"b\":2}\n");
-        prop_assert!(added);
+        killed.add(b"{\"a\":1}\n{\"b\":2}\n").unwrap();
         drop(killed);
         fs::write(data.path().join("ship/cursor"), &cursor).unwrap();
         let shipped = shipped(&spool(data.path()), 9);

@@ -178,7 +178,7 @@ functions! {
     }, "all strings of a value, each in a line of its own: keys and values of an object, and the elements of a list";
     "secrets.redact" Call(any) -> any, 100, |context, arguments| {
         texts::redacted(&arguments[0], context.budget)
-    }, "the value with the kind of each secret in its place, also in the strings of a list or an object";
+    }, "the value with the kind of each secret in its place, also in the strings of a list or an object, but not in its keys";
     "run.count" Call(string) -> int, 8, |context, arguments| {
         let key = text(arguments, 0)?;
         context.budget.read(key.len())?;

@@ -55,10 +55,13 @@ fn collect(
     }
 }
 
-/// The value with a name for each secret in its strings, keys among them, in their place.
+/// The value with a name for each secret in its strings in their place. Keys stay: a patch cannot take one out of an object.
 pub(super) fn redacted<'a>(value: &RuleValue<'a>, budget: &Budget) -> Result<RuleValue<'a>, EvaluationError> {
     Ok(match value {
-        RuleValue::Text(text) => RuleValue::Text(redacted_text(text, budget)?),
+        RuleValue::Text(text) => {
+            budget.read(8 * text.len())?;
+            RuleValue::Text(secrets::redact(text).into())
+        }
         RuleValue::List(items) => list(items.iter().cloned(), budget)?,
         RuleValue::Map(fields) => map(fields.iter().cloned(), budget)?,
         RuleValue::Json(json) => match json.level() {
@@ -78,11 +81,6 @@ pub(super) fn redacted<'a>(value: &RuleValue<'a>, budget: &Budget) -> Result<Rul
     })
 }
 
-fn redacted_text<'a>(text: &str, budget: &Budget) -> Result<RuleString<'a>, EvaluationError> {
-    budget.read(8 * text.len())?;
-    Ok(secrets::redact(text).into())
-}
-
 fn list<'a>(
     items: impl ExactSizeIterator<Item = RuleValue<'a>>,
     budget: &Budget,
@@ -97,6 +95,6 @@ fn map<'a>(
     budget: &Budget,
 ) -> Result<RuleValue<'a>, EvaluationError> {
     budget.spend_on_nodes(fields.len());
-    let fields = fields.map(|(key, value)| Ok((redacted_text(&key, budget)?, redacted(&value, budget)?)));
+    let fields = fields.map(|(key, value)| Ok((key, redacted(&value, budget)?)));
     Ok(RuleValue::Map(fields.collect::<Result<Vec<_>, EvaluationError>>()?.into()))
 }

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     request::{BatchResult, LineSender, ShipRequest},
-    spool::{Adoption, Batch, Spool},
+    spool::{Batch, Spool, SpoolAdoption},
 };
 use crate::config::ShipSettings;
 
@@ -91,18 +91,18 @@ impl Shipping {
 
     async fn send_all(&self) {
         let mut pace = Pace { lines: self.batch, pause: FIRST_PAUSE };
-        let mut adoption = Adoption::Refused;
+        let mut adoption = SpoolAdoption::Refused;
         let begun = Instant::now();
         loop {
-            if adoption != Adoption::Whole {
+            if adoption != SpoolAdoption::Whole {
                 adoption = self.adopt(begun).await;
             }
-            if adoption == Adoption::Refused {
+            if adoption == SpoolAdoption::Refused {
                 sleep(ADOPTION_PAUSE).await;
                 continue;
             }
             // While another process writes, its files are looked for again.
-            let most = if adoption == Adoption::Whole { Duration::MAX } else { ADOPTION_PAUSE };
+            let most = if adoption == SpoolAdoption::Whole { Duration::MAX } else { ADOPTION_PAUSE };
             let is_ready = timeout(most, self.wait_for_lines()).await.is_ok();
             if is_ready && let Err(pause) = self.send_next(&mut pace).await {
                 sleep(pause).await;
@@ -111,21 +111,21 @@ impl Shipping {
     }
 
     /// Takes what other processes have left.
-    async fn adopt(&self, begun: Instant) -> Adoption {
+    async fn adopt(&self, begun: Instant) -> SpoolAdoption {
         let spool = Arc::clone(&self.spool);
         let adopted = match spawn_blocking(move || spool.adopt()).await {
             Ok(adopted) => adopted.map_err(|error| format!("its lines on disk cannot be used: {error}")),
             Err(error) => Err(error.to_string()),
         };
         let adoption = match adopted {
-            Ok(Adoption::Refused) if begun.elapsed() > LONG_WAIT => {
+            Ok(SpoolAdoption::Refused) if begun.elapsed() > LONG_WAIT => {
                 Err("another process ships the lines in `data`".to_owned())
             }
             adopted => adopted,
         };
         adoption.unwrap_or_else(|why| {
             self.note(Err(why));
-            Adoption::Refused
+            SpoolAdoption::Refused
         })
     }
 
@@ -247,7 +247,7 @@ impl Shipping {
         let last = async {
             self.add(state).await;
             let mut pace = Pace { lines: self.batch, pause: FIRST_PAUSE };
-            if self.adopt(Instant::now()).await != Adoption::Refused {
+            if self.adopt(Instant::now()).await != SpoolAdoption::Refused {
                 while self.spool.counts().lines > 0 && self.send_next(&mut pace).await.is_ok() {}
             }
             let spool = Arc::clone(&self.spool);

@@ -92,7 +92,7 @@ pub(in crate::daemon) struct SpoolCounts {
 
 /// Whose the files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Adoption {
+pub(super) enum SpoolAdoption {
     /// Another process ships.
     Refused,
     /// This one ships, and another still writes files.
@@ -225,23 +225,23 @@ impl Spool {
     /// Takes the files that other processes have left.
     ///
     /// Returns an error if the directory cannot be read.
-    pub(super) fn adopt(&self) -> io::Result<Adoption> {
+    pub(super) fn adopt(&self) -> io::Result<SpoolAdoption> {
         let mut lock = self.lock.lock();
         if lock.is_none() {
             *lock = self.directory.lock()?;
         }
         if lock.is_none() {
-            return Ok(Adoption::Refused);
+            return Ok(SpoolAdoption::Refused);
         }
         drop(lock);
         // Before the directory is read: what is begun meanwhile is known then.
         let numbers = self.directory.numbers()?;
         let known: BTreeSet<u64> = self.files.lock().waiting.iter().map(SpoolFile::number).collect();
         let cursor = self.directory.cursor();
-        let (mut found, mut adoption) = (Vec::new(), Adoption::Whole);
+        let (mut found, mut adoption) = (Vec::new(), SpoolAdoption::Whole);
         for number in numbers.into_iter().filter(|number| !known.contains(number)) {
             match self.directory.left(number) {
-                Ok(None) => adoption = Adoption::Partly,
+                Ok(None) => adoption = SpoolAdoption::Partly,
                 Ok(Some(file)) => found.push(self.behind(file, cursor)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => self.report_unusable(number, &error),

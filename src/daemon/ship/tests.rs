@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
-use super::spool::{Adoption, Spool};
+use super::spool::{Spool, SpoolAdoption};
 
 /// Bytes that may wait: more than any of these tests has.
 const ENOUGH: u64 = 1 << 20;
 
 fn spool(data: &Path) -> Spool {
     let spool = Spool::make(data, ENOUGH).unwrap();
-    assert_eq!(spool.adopt().unwrap(), Adoption::Whole);
+    assert_eq!(spool.adopt().unwrap(), SpoolAdoption::Whole);
     spool
 }
 
@@ -94,9 +94,9 @@ fn only_one_process_ships_and_the_other_takes_over() {
     let second = Spool::make(data.path(), ENOUGH).unwrap();
     second.add(b"2\n").unwrap();
     first.add(b"1\n").unwrap();
-    assert_eq!(second.adopt().unwrap(), Adoption::Refused);
+    assert_eq!(second.adopt().unwrap(), SpoolAdoption::Refused);
     first.release();
-    assert_eq!(second.adopt().unwrap(), Adoption::Whole);
+    assert_eq!(second.adopt().unwrap(), SpoolAdoption::Whole);
     second.add(b"3\n").unwrap();
     let mut all: Vec<_> = shipped(&second, 9).lines().map(str::to_owned).collect();
     all.sort();
@@ -109,11 +109,11 @@ fn what_another_process_still_writes_is_left_to_it_and_shipped_once_it_is_closed
     let (ships, writes) =
         (Spool::make(data.path(), ENOUGH).unwrap(), Spool::make(data.path(), ENOUGH).unwrap());
     writes.add(b"1\n").unwrap();
-    assert_eq!(ships.adopt().unwrap(), Adoption::Partly);
+    assert_eq!(ships.adopt().unwrap(), SpoolAdoption::Partly);
     assert_eq!(shipped(&ships, 9), "");
     writes.add(b"2\n").unwrap();
     drop(writes);
-    assert_eq!(ships.adopt().unwrap(), Adoption::Whole);
+    assert_eq!(ships.adopt().unwrap(), SpoolAdoption::Whole);
     assert_eq!(shipped(&ships, 9), "1\n2\n");
 }
 

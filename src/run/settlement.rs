@@ -133,6 +133,8 @@ impl Course {
             Ended::Cancelled => None,
             _ if !self.event.is_interceptor() => None,
             _ if hook.execution.required => Some(("required", FailurePolicy::Deny)),
+            // Its files are not what was signed. Whoever could change them must not decide what that counts as.
+            Ended::Untrusted if hook.source.bundle.is_some() => Some(("bundle", FailurePolicy::Deny)),
             _ if failure.handling == FailureHandling::Ignore => Some(("on_error", FailurePolicy::Ignore)),
             _ if failure.handling == FailureHandling::ByStricterPolicy => {
                 Some(stricter_policy(hook, failure.ended))

@@ -351,10 +351,7 @@ fn what_is_changed_on_disk_is_unpacked_again_at_a_start_and_never_run_before() {
     publisher.publish(1, "one", &[]);
     let mut daemon = publisher.edge("").serve();
     wait_for_version(&daemon, 1);
-    let files = daemon.path().join("home/.local/state/hookyard/bundle");
-    let kept =
-        fs::read_dir(&files).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
-    let script = kept.join("files/core/scripts/guard.sh");
+    let script = kept_bundle(&daemon).join("files/core/scripts/guard.sh");
     make_program(&script);
     fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
     let (blocked, why) = judge(&daemon, "ls");
@@ -390,5 +387,112 @@ fn a_bundle_is_uploaded_with_a_token_the_archive_first() {
     wait_for_version(&daemon, 1);
     let elsewhere = publisher.fail(&["bundle", "push", &archive, "http://hooks.example/guards.bundle"]);
     assert!(elsewhere.contains("write an `https://` URL"), "{elsewhere}");
+    daemon.finish();
+}
+
+/// The directory in which the daemon keeps its bundles.
+fn kept(daemon: &Daemon) -> PathBuf {
+    daemon.path().join("home/.local/state/hookyard/bundle")
+}
+
+/// The directory of the only bundle that is kept.
+fn kept_bundle(daemon: &Daemon) -> PathBuf {
+    let mut places = fs::read_dir(kept(daemon)).unwrap().map(|entry| entry.unwrap().path());
+    places.find(|path| path.is_dir()).unwrap()
+}
+
+#[test]
+fn a_file_that_is_put_beside_those_of_the_bundle_switches_no_guard_off() {
+    let publisher = Publisher::new();
+    publisher.publish(1, "one", &[]);
+    let lenient = GUARD.replace("on_error: deny\non_timeout: deny\n", "");
+    publisher.write(
+        "guards/lax/.openharness/hooks/lenient.yaml",
+        &lenient.replace("name: guard", "name: lenient"),
+    );
+    publisher.write("guards/lax/scripts/guard.sh", "#!/bin/sh\nexit 2\n");
+    make_program(&publisher.path("guards/lax/scripts/guard.sh"));
+    publisher.succeed(&[
+        "bundle",
+        "build",
+        "guards/lax",
+        "--name",
+        "acme/lax",
+        "--version",
+        "1",
+        "--expires",
+        "9d",
+        "--output",
+        "lax.tar.gz",
+    ]);
+    publisher.sign("lax.tar.gz");
+    publisher.succeed(&["bundle", "push", "lax.tar.gz", "www/guards.bundle"]);
+    let daemon = publisher.edge("").serve();
+    wait_for_version(&daemon, 1);
+    assert_eq!(verdict(&daemon, "ls"), "block");
+    let files = kept_bundle(&daemon).join("files");
+    fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(files.join("x"), "").unwrap();
+    let (blocked, why) = judge(&daemon, "ls");
+    assert!(blocked == "block" && why.contains("(bundle: deny)"), "{blocked}: {why}");
+    daemon.finish();
+}
+
+#[test]
+fn a_record_that_is_gone_or_damaged_lets_no_older_bundle_in() {
+    for spoil in [None, Some("{")] {
+        let publisher = Publisher::new();
+        publisher.publish(1, "one", &[]);
+        let older = fs::read(publisher.path("www/guards.bundle")).unwrap();
+        publisher.publish(2, "two", &[]);
+        let daemon = publisher.edge("").serve();
+        wait_for_version(&daemon, 2);
+        let record = kept(&daemon).join("state.json");
+        fs::remove_file(&record).unwrap();
+        if let Some(text) = spoil {
+            fs::write(&record, text).unwrap();
+        }
+        fs::write(publisher.path("www/guards.bundle"), older).unwrap();
+        wait_until("the older one is refused", || {
+            bundle(&daemon)["error"]
+                .as_str()
+                .is_some_and(|why| why.contains("it is version 1, and 2 is in force"))
+        });
+        assert_eq!((verdict(&daemon, "two"), verdict(&daemon, "one").as_str()), ("block".into(), "proceed"));
+        daemon.finish();
+    }
+}
+
+#[test]
+fn a_server_without_news_confirms_only_what_it_has() {
+    let publisher = Publisher::new();
+    publisher.publish(1, "one", &[]);
+    publisher.publish(2, "two", &[]);
+    let daemon = publisher.edge("").serve();
+    wait_for_version(&daemon, 2);
+    let polls = publisher.server.served().len();
+    wait_until("the tag is sent", || publisher.server.served().len() > polls + 2);
+    let config = daemon.path().join("hookyard.yaml").display().to_string();
+    let home = daemon.path().join("home").display().to_string();
+    publisher.succeed(&[
+        "bundle",
+        "install",
+        "guards-1.tar.gz",
+        "--config",
+        &config,
+        "--home",
+        &home,
+        "--allow-older",
+    ]);
+    // The server has a newer one, and says so again.
+    wait_until("the newer one is taken again", || {
+        daemon.log().matches("a new bundle was taken").count() == 2
+    });
+    wait_for_version(&daemon, 2);
+    assert_eq!(verdict(&daemon, "two"), "block");
+    fs::remove_file(kept_bundle(&daemon).join("archive.tar.gz")).unwrap();
+    daemon.send("POST", "/v1/reload", None);
+    wait_until("what is damaged is fetched again", || verdict(&daemon, "ls") == "proceed");
+    assert_eq!(verdict(&daemon, "two"), "block");
     daemon.finish();
 }

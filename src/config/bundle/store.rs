@@ -30,6 +30,9 @@ const STATE: &str = "state.json";
 /// The largest of these files, in bytes.
 const LARGEST_STATE: u64 = 4096;
 
+/// The digits of the digest of an archive, which names its directory.
+const ARCHIVE_DIGITS: usize = 64;
+
 /// The files of a kept bundle.
 const STATEMENT: &str = "statement";
 const ARCHIVE: &str = "archive.tar.gz";
@@ -200,6 +203,7 @@ impl BundleStore {
         older: OlderBundles,
     ) -> Result<bool, BundleRejection> {
         signed.verify(keys)?;
+        // Damaged, it says nothing of what was in force; the statements beside it do.
         let state = self.state().ok().flatten();
         let seen = state.as_ref().map_or(BundleTime::default(), |state| BundleTime::from_seconds(state.seen));
         let now = BundleTime::of(clock).max(seen);
@@ -207,20 +211,50 @@ impl BundleStore {
             return Ok(true);
         }
         check_time(&signed.statement, now)?;
-        if let Some(former) = self.former_statement(state.as_ref())
-            && older == OlderBundles::Refused
-        {
-            check_version(&signed.statement, &former.statement)?;
+        if older == OlderBundles::Refused {
+            for former in self.former_statements(state.as_ref())? {
+                if former.statement.archive != signed.statement.archive {
+                    check_version(&signed.statement, &former.statement)?;
+                }
+            }
         }
         Ok(false)
     }
 
     /// The statement of what is in force, whoever has signed it: also a bundle whose key was revoked is not followed by an
-    /// older one.
-    fn former_statement(&self, state: Option<&WrittenState>) -> Option<SignedStatement> {
-        let place = self.directory.join(&state?.archive);
-        let bytes = StateDirectory(&place).read(STATEMENT, MAX_STATEMENT as u64).ok()??;
-        SignedStatement::read(&bytes).ok()
+    /// older one. Where nothing says what is in force, those of all bundles that are kept.
+    ///
+    /// Returns an error if it cannot be told of which version a bundle was in force.
+    fn former_statements(
+        &self,
+        state: Option<&WrittenState>,
+    ) -> Result<Vec<SignedStatement>, BundleRejection> {
+        let read = |archive: &str| {
+            let place = self.directory.join(archive);
+            let bytes = StateDirectory(&place).read(STATEMENT, MAX_STATEMENT as u64).ok()??;
+            SignedStatement::read(&bytes).ok()
+        };
+        let Some(state) = state else {
+            return Ok(self.kept_archives().iter().filter_map(|archive| read(archive)).collect());
+        };
+        let former = read(&state.archive).ok_or_else(|| {
+            let why = format!(
+                "the statement in {} is gone or damaged, so this may be an older bundle; `hookyard bundle install \
+                 --allow-older` takes one",
+                self.directory.join(&state.archive).display()
+            );
+            BundleRejection::new(RejectionKind::Storage, why)
+        })?;
+        Ok(vec![former])
+    }
+
+    /// The names of the directories with bundles.
+    fn kept_archives(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let bundles = entries.filter(|entry| {
+            entry.file_name().len() == ARCHIVE_DIGITS && entry.file_type().is_ok_and(|found| found.is_dir())
+        });
+        bundles.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
     /// Unpacks a bundle beside the one in force, to be looked at before it takes its place. Everything about it was verified.
@@ -327,7 +361,8 @@ impl BundleStore {
                 .into_iter()
                 .flatten()
                 .any(|kept| name == kept.as_str());
-            let is_bundle = name.len() == 64 && entry.file_type().is_ok_and(|found| found.is_dir());
+            let is_bundle =
+                name.len() == ARCHIVE_DIGITS && entry.file_type().is_ok_and(|found| found.is_dir());
             if is_bundle && !is_kept {
                 disk::remove(&entry.path()).ok();
             }

@@ -34,20 +34,32 @@ pub(in crate::daemon) async fn follow(state: Arc<DaemonState>) {
     // A machine without a bundle has its events blocked until there is one.
     let mut next =
         if keeper.is_usable() { Instant::now() + first_pause(poll, random()) } else { Instant::now() };
-    loop {
-        if Instant::now() >= next {
-            if let Some(server) = &keeper.server {
-                poll_once(&state, keeper, server).await;
-            }
+    let polls = async {
+        let Some(server) = &keeper.server else { return };
+        loop {
+            sleep(next.saturating_duration_since(Instant::now())).await;
+            poll_once(&state, keeper, server).await;
             next = Instant::now() + pause(poll, random());
+            renew(&state, keeper).await;
         }
-        if keeper.is_outdated().await
-            && let Err(error) = state.reload().await
-        {
-            tracing::debug!(%error, "the hooks of the bundle were not loaded again");
+    };
+    // A server that is slow does not stop the clock.
+    let clock = async {
+        loop {
+            renew(&state, keeper).await;
+            keeper.note_time().await;
+            sleep(poll.min(LONGEST_PAUSE)).await;
         }
-        keeper.note_time().await;
-        sleep(next.saturating_duration_since(Instant::now()).min(LONGEST_PAUSE)).await;
+    };
+    tokio::join!(polls, clock);
+}
+
+/// Has the hooks loaded again where other ones are to be in force.
+async fn renew(state: &DaemonState, keeper: &BundleKeeper) {
+    if keeper.is_outdated().await
+        && let Err(error) = state.reload().await
+    {
+        tracing::debug!(%error, "the hooks of the bundle were not loaded again");
     }
 }
 
@@ -57,7 +69,7 @@ fn random() -> u64 {
 }
 
 async fn poll_once(state: &DaemonState, keeper: &BundleKeeper, server: &BundleServer) {
-    let etag = keeper.memory.lock().etag.clone();
+    let etag = keeper.etag();
     let (result, why) = match server.poll(etag.as_ref()).await {
         Err(why) => (PollResult::Failed, Some(why)),
         Ok(answer) => match take_answer(state, keeper, server, answer).await {
@@ -93,10 +105,10 @@ async fn take_answer(
         return Err(PollFault::Rejected(known.rejection));
     }
     match take_statement(state, keeper, server, &bytes).await {
-        Ok(result) => {
+        Ok((result, archive)) => {
             keeper.confirm(time).await;
             let mut memory = keeper.memory.lock();
-            memory.etag = etag;
+            memory.etag = etag.map(|tag| (tag, archive));
             memory.rejected = None;
             Ok(result)
         }
@@ -113,16 +125,18 @@ async fn take_answer(
     }
 }
 
+/// Returns what came of it, with the archive that it is about.
 async fn take_statement(
     state: &DaemonState,
     keeper: &BundleKeeper,
     server: &BundleServer,
     bytes: &[u8],
-) -> Result<PollResult, PollFault> {
+) -> Result<(PollResult, String), PollFault> {
     let signed = SignedStatement::read(bytes).map_err(PollFault::Rejected)?;
     if keeper.check(signed.clone()).await.map_err(PollFault::Rejected)? {
-        return Ok(PollResult::Unchanged);
+        return Ok((PollResult::Unchanged, signed.statement.archive));
     }
+    let digest = signed.statement.archive.clone();
     let archive = server.archive(&signed.statement).await.map_err(PollFault::NoArchive)?;
     let title = format!("{} {}", signed.statement.name, signed.statement.version);
     keeper.take(&state.orchestrator, signed, archive).await.map_err(PollFault::Rejected)?;
@@ -130,7 +144,7 @@ async fn take_statement(
     if let Err(error) = state.reload().await {
         tracing::debug!(%error, "the hooks of the bundle were not loaded");
     }
-    Ok(PollResult::Taken)
+    Ok((PollResult::Taken, digest))
 }
 
 /// Remembers what came of a poll, and logs what is another than the time before.

@@ -51,8 +51,8 @@ pub(in crate::daemon) struct BundleKeeper {
 /// What is remembered from poll to poll.
 #[derive(Debug, Default)]
 pub(super) struct PollMemory {
-    /// The entity tag of the statement that is in force.
-    pub(super) etag: Option<HeaderValue>,
+    /// The entity tag of a statement, and the archive that it is about.
+    pub(super) etag: Option<(HeaderValue, String)>,
     /// A statement that was not taken, and when it is tried again.
     pub(super) rejected: Option<RejectedStatement>,
     pub(super) last: Option<LastPoll>,
@@ -86,10 +86,18 @@ impl BundleKeeper {
     /// The keeper for the bundle of the settings, if they have one.
     pub(in crate::daemon) fn of(settings: &Settings) -> Option<Self> {
         expect_bundles(RejectionKind::ALL.iter().map(|kind| kind.as_str()));
+        let data = data_directory(settings, &|name| std::env::var(name).ok());
         if !settings.bundle.is_configured() {
+            let kept = data.map(|data| BundleStore::in_data(&data));
+            if let Some(store) = kept.filter(|store| store.archive_in_force().is_some()) {
+                let directory = store.directory().display().to_string();
+                tracing::warn!(
+                    directory,
+                    "a signed bundle is kept here, and the settings name none: its hooks are not in force"
+                );
+            }
             return None;
         }
-        let data = data_directory(settings, &|name| std::env::var(name).ok());
         Some(Self {
             store: data.map(|data| BundleStore::in_data(&data)),
             server: settings.bundle.url.clone().map(BundleServer::new),
@@ -128,7 +136,9 @@ impl BundleKeeper {
         // Once a server has borne the clock out, what was seen before counts no more.
         let is_borne_out = self.is_borne_out.load(Ordering::Relaxed);
         let now = if is_borne_out { BundleTime::of(clock) } else { moment.now };
-        BundleMoment { now, confirmed: moment.confirmed.max(confirmed) }
+        let confirmed = if is_borne_out { confirmed } else { moment.confirmed.max(confirmed) };
+        // What a clock that was ahead has written is not younger than now.
+        BundleMoment { now, confirmed: confirmed.min(now) }
     }
 
     /// Reads what is kept, mends its files, and has its hooks apply to what is loaded from now on.
@@ -213,6 +223,14 @@ impl BundleKeeper {
         let is_usable = self.is_usable();
         let checked = self.with_taker(None, move |taker, clock| taker.check(&signed, clock)).await?;
         Ok(checked && is_usable)
+    }
+
+    /// The entity tag with which the server may answer that nothing is new: that of what is in force and can be used.
+    pub(super) fn etag(&self) -> Option<HeaderValue> {
+        let found = self.read.load_full()?;
+        let (kept, _) = found.found.as_ref().ok()?;
+        let (tag, archive) = self.memory.lock().etag.clone()?;
+        (kept.signed.statement.archive == archive).then_some(tag)
     }
 
     /// Whether there is a bundle that can be used.

@@ -37,6 +37,20 @@ pub(super) struct SearchResult {
     pub(super) end: LoadEnd,
 }
 
+impl SearchResult {
+    /// Nothing was tried yet.
+    fn nothing(goal: LatencyGoal) -> Self {
+        let report = FindMaxReport {
+            quantile: goal.quantile,
+            limit_ms: milliseconds(goal.limit),
+            steps: Vec::new(),
+            found: None,
+            confirmed: false,
+        };
+        Self { report, load: None, end: LoadEnd::Complete }
+    }
+}
+
 /// One search.
 #[derive(Debug)]
 struct MaxFinder<'r> {
@@ -70,41 +84,36 @@ pub(super) async fn search(
     let end = Instant::now() + bounds.time;
     let finder = MaxFinder { runner, subject, plan: plan.clone(), goal, bounds, end };
     let mut search = RateSearch::new(first, HIGHEST_RATE);
-    let mut found = SearchResult {
-        report: FindMaxReport {
-            quantile: goal.quantile,
-            limit_ms: milliseconds(goal.limit),
-            steps: Vec::new(),
-            found: None,
-            confirmed: false,
-        },
-        load: None,
-        end: LoadEnd::Complete,
-    };
+    let mut found = SearchResult::nothing(goal);
     let mut warm_up = plan.measured_from();
     let mut forgiven = None;
+    let mut met: Vec<(f64, (LoadPlan, LoadResult))> = Vec::new();
     while let Some(rate) = search.next_rate().filter(|rate| finder.has_time_for(*rate)) {
         let tried = match finder.try_rate(rate, warm_up).await {
             Ok(tried) => tried,
-            Err(gone) if found.load.is_none() => return Err(gone),
+            Err(gone) if found.report.steps.is_empty() => return Err(gone),
             Err(TargetGone(why)) => {
                 found.end = LoadEnd::TargetGone(why);
                 break;
             }
         };
         warm_up = STEP_WARM_UP;
+        let is_met = tried.step.met;
+        let is_late = tried.step.generator_late;
         found.report.steps.push(tried.step);
         found.end = tried.result.end.clone();
         let is_over = found.end != LoadEnd::Complete;
         // A machine that was busy with something else for a moment says nothing of the rate.
-        let is_forgiven = !tried.step.met && tried.step.generator_late && forgiven != Some(rate);
+        let is_forgiven = !is_met && is_late && forgiven != Some(rate);
         if is_forgiven {
             forgiven = Some(rate);
         } else if !is_over {
-            search.learn(rate, tried.step.met);
+            search.learn(rate, is_met);
         }
         // What is reported is the best that met the goal, and before there is one, the last that was tried.
-        if tried.step.met || search.found().is_none() {
+        if is_met {
+            met.push((rate, (tried.plan, tried.result)));
+        } else {
             found.load = Some((tried.plan, tried.result));
         }
         if is_over {
@@ -112,6 +121,10 @@ pub(super) async fn search(
         }
     }
     found.report.found = search.found();
+    let best = met.iter().rposition(|(rate, _)| Some(*rate) == search.found());
+    let best = best.map(|at| met.swap_remove(at).1);
+    // A load that was broken off is not learned from.
+    found.load = best.or(found.load).or_else(|| met.pop().map(|(_, load)| load));
     found.report.confirmed = search.is_confirmed();
     Ok(found)
 }

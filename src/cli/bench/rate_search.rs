@@ -38,8 +38,8 @@ pub(super) enum StepVerdict {
 pub(super) struct RateSearch {
     first: f64,
     highest: f64,
-    /// The highest rate that passed.
-    passed: Option<f64>,
+    /// The rates that passed and did not fail later, the highest one last.
+    passed: Vec<f64>,
     /// Whether it passed twice.
     confirmed: bool,
     /// The lowest rate that failed.
@@ -79,12 +79,12 @@ impl LatencyGoal {
 impl RateSearch {
     /// A search that begins at a rate and tries none above another.
     pub(super) fn new(first: f64, highest: f64) -> Self {
-        Self { first: first.min(highest), highest, passed: None, confirmed: false, failed: None }
+        Self { first: first.min(highest), highest, passed: Vec::new(), confirmed: false, failed: None }
     }
 
     /// The rate to try next; nothing when the search is over.
     pub(super) fn next_rate(&self) -> Option<f64> {
-        match (self.passed, self.failed) {
+        match (self.found(), self.failed) {
             (None, None) => Some(self.first),
             (Some(passed), None) if passed < self.highest => Some((passed * 2.0).min(self.highest)),
             (None, Some(failed)) => Some(failed / 2.0).filter(|rate| *rate >= self.first / FURTHEST_DOWN),
@@ -96,11 +96,13 @@ impl RateSearch {
     /// Learns whether the goal is met at a rate that was tried.
     pub(super) fn learn(&mut self, rate: f64, is_met: bool) {
         if is_met {
-            self.confirmed = self.passed == Some(rate);
-            self.passed = Some(self.passed.map_or(rate, |passed| passed.max(rate)));
+            self.confirmed = self.found() == Some(rate);
+            if self.found().is_none_or(|found| found < rate) {
+                self.passed.push(rate);
+            }
         } else {
-            // What passed once and failed then is no rate to rely on.
-            self.passed = self.passed.filter(|passed| *passed < rate);
+            // What passed once and failed then is no rate to rely on; lower ones that passed are.
+            self.passed.retain(|passed| *passed < rate);
             self.confirmed = false;
             self.failed = Some(self.failed.map_or(rate, |failed| failed.min(rate)));
         }
@@ -108,7 +110,7 @@ impl RateSearch {
 
     /// The highest rate at which the goal was met.
     pub(super) fn found(&self) -> Option<f64> {
-        self.passed
+        self.passed.last().copied()
     }
 
     /// Whether it was met there twice, and not much above.
@@ -152,8 +154,9 @@ mod tests {
         search.learn(190.0, true);
         assert_eq!(search.next_rate(), Some(190.0));
         search.learn(190.0, false);
-        assert_eq!(search.found(), None);
-        assert_eq!(search.next_rate(), Some(95.0));
+        assert_eq!(search.found(), Some(100.0), "what passed below it still counts");
+        let next = search.next_rate().unwrap();
+        assert!(next > 100.0 && next < 190.0, "{next}");
     }
 
     proptest! {

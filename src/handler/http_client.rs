@@ -131,6 +131,18 @@ impl HttpClients {
     }
 }
 
+/// An error with what is below it: the outermost text says little.
+#[cfg(feature = "daemon")]
+pub(crate) fn with_causes(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}
+
 /// The provider is named here, because the process-wide default is the embedding program's to choose.
 fn tls_builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -131,7 +131,8 @@ impl BundleStore {
         let bytes = read.map_err(|error| KeptFault::Unusable(error.to_string()))?;
         let Some(bytes) = bytes else { return Ok(None) };
         let state: Option<WrittenState> = serde_json::from_slice(&bytes).ok();
-        let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_digest =
+            |text: &str| text.len() == ARCHIVE_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         state.filter(|state| state.v == 1 && is_digest(&state.archive)).map(Some).ok_or_else(|| {
             let file = self.directory.join(STATE);
             KeptFault::Unusable(format!("{} is damaged, or of a later hookyard", file.display()))
@@ -354,17 +355,9 @@ impl BundleStore {
 
     /// Removes the bundles that are neither in force nor were just before.
     fn remove_others(&self, state: &WrittenState) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let is_kept = [Some(&state.archive), state.former.as_ref()]
-                .into_iter()
-                .flatten()
-                .any(|kept| name == kept.as_str());
-            let is_bundle =
-                name.len() == ARCHIVE_DIGITS && entry.file_type().is_ok_and(|found| found.is_dir());
-            if is_bundle && !is_kept {
-                disk::remove(&entry.path()).ok();
+        for archive in self.kept_archives() {
+            if archive != state.archive && Some(&archive) != state.former.as_ref() {
+                disk::remove(&self.directory.join(archive)).ok();
             }
         }
     }

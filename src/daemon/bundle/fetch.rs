@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{
     bundle::{BundleStatement, BundleTime, MAX_STATEMENT},
-    handler::http_client::HttpClients,
+    handler::http_client::{HttpClients, with_causes},
     model::{Address, Approval},
 };
 
@@ -97,19 +97,8 @@ impl BundleServer {
         }
         let sent = client.get(url).headers(headers).send().await;
         // A URL may have secrets.
-        sent.map_err(|error| reason(&error.without_url()))
+        sent.map_err(|error| with_causes(&error.without_url()))
     }
-}
-
-/// An error with what is below it: the outermost text says little.
-fn reason(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }
 
 /// Returns an error for anything else than 200. A redirect is not followed: it may lead to another scheme, or to anybody.
@@ -131,7 +120,7 @@ async fn read_bounded(mut response: Response, most: usize) -> Result<Vec<u8>, St
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| reason(&error.without_url()))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| with_causes(&error.without_url()))? {
         if body.len() + chunk.len() > most {
             return Err(too_large());
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::config::ShipFormat;
+use crate::{bundle::BundleTime, config::ShipFormat};
 
 /// The severities of OTLP.
 const INFO: (u8, &str) = (9, "INFO");
@@ -113,16 +113,9 @@ fn attribute(key: &str, value: &str) -> Value {
 
 /// The time of a line, such as `2026-01-31T09:30:00.125Z`, since 1970; none if it is no such text.
 fn unix_nanoseconds(at: &str) -> Option<u64> {
-    let number = |from: usize, to: usize| at.get(from..to)?.parse::<u64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second, millisecond) =
-        (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?);
-    // Years begin in March here, so that a leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
-    let of_years = year * 365 + year / 4 - year / 100 + year / 400;
-    let days = (of_years + (153 * month + 2) / 5 + day).checked_sub(719_469)?;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
-    seconds.checked_mul(1000)?.checked_add(millisecond)?.checked_mul(1_000_000)
+    let seconds = BundleTime::parse(&format!("{}Z", at.get(..19)?))?.seconds();
+    let milliseconds: u64 = at.get(20..23)?.parse().ok()?;
+    seconds.checked_mul(1000)?.checked_add(milliseconds)?.checked_mul(1_000_000)
 }
 
 #[cfg(test)]

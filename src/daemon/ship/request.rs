@@ -1,8 +1,6 @@
 //! One request to the server: what it carries, and what the answer means for the lines in it.
 
 use std::{
-    error::Error,
-    fmt::Write as _,
     io::Write,
     path::{Path, PathBuf},
     time::Duration,
@@ -18,7 +16,7 @@ use tokio::time::timeout;
 use super::{body, spool::Batch};
 use crate::{
     config::{self, ShipFormat, ShipSettings},
-    handler::http_client::HttpClients,
+    handler::http_client::{HttpClients, with_causes},
     model::{Address, Approval},
 };
 
@@ -113,18 +111,8 @@ impl LineSender {
         }
         match request.send().await {
             Ok(response) => self.meaning(response).await,
-            Err(error) => {
-                // Without the URL: its query may hold a key.
-                let error = error.without_url();
-                let mut why = error.to_string();
-                let mut cause = error.source();
-                while let Some(next) = cause {
-                    // Each says what the one before does not: a certificate, say.
-                    _ = write!(why, ": {next}");
-                    cause = next.source();
-                }
-                BatchResult::Failed(why, None)
-            }
+            // Without the URL: its query may hold a key.
+            Err(error) => BatchResult::Failed(with_causes(&error.without_url()), None),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    fmt::Write,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{escape, exit::CliError};
 use crate::{
     config::DaemonStart,
-    daemon::{Client, ClientError, default_control_socket, default_socket},
+    daemon::{Client, ClientError, default_control_socket, default_socket, percent_encoded},
 };
 
 /// The variables with the daemon's sockets. The daemon reads them too.
@@ -185,18 +184,4 @@ impl From<ClientError> for CliError {
             }
         }
     }
-}
-
-/// A text percent-encoded for a path or a query.
-pub(super) fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }

@@ -12,14 +12,17 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    daemon_flag::{ControlSocketFlags, percent_encoded},
+    daemon_flag::ControlSocketFlags,
     escape,
     exit::{CliError, CliResult, Exit},
     paths::shell_quoted,
     screen::Screen,
     units::plural,
 };
-use crate::model::{DialectName, io_reason};
+use crate::{
+    daemon::percent_encoded,
+    model::{DialectName, io_reason},
+};
 
 const FOOTER: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    daemon_flag::{ControlSocketFlags, WorkspaceIdFlag, percent_encoded},
+    daemon_flag::{ControlSocketFlags, WorkspaceIdFlag},
     escape,
     exit::{CliResult, Exit},
     flags::JsonFlag,
@@ -14,7 +14,7 @@ use super::{
     table::{AdaptiveTable, EMPTY_CELL},
     units::{coarse_duration, plural},
 };
-use crate::daemon::Client;
+use crate::daemon::{Client, percent_encoded};
 
 const FOOTER: &str = "\
 Examples:

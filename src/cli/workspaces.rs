@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    daemon_flag::{ControlSocketFlags, ServedWorkspace, percent_encoded},
+    daemon_flag::{ControlSocketFlags, ServedWorkspace},
     escape,
     exit::{CliError, CliResult, Exit},
     flags::JsonFlag,
@@ -17,7 +17,7 @@ use super::{
     units::plural_u64,
 };
 use crate::{
-    daemon::{DaemonStatus, NotLoadedWorkspace},
+    daemon::{DaemonStatus, NotLoadedWorkspace, percent_encoded},
     model::{WorkspaceId, io_reason},
 };
 

@@ -182,6 +182,23 @@ pub(crate) fn read_private(path: &Path, largest: u64) -> Result<Vec<u8>, String>
     read_open(file, largest)
 }
 
+/// The largest token file, in bytes.
+#[cfg(feature = "daemon")]
+const LARGEST_TOKEN_FILE: u64 = 4096;
+
+/// A token that is sent to a server: the one line of a file that only its owner can read.
+///
+/// Returns what to say after the name of the file if it has none.
+#[cfg(feature = "daemon")]
+pub(crate) fn read_sent_token(path: &Path) -> Result<String, String> {
+    let text = String::from_utf8(read_private(path, LARGEST_TOKEN_FILE)?).unwrap_or_default();
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("has no token: it needs one line of printable ASCII characters".to_owned());
+    }
+    Ok(token.to_owned())
+}
+
 /// Opens a regular file without waiting, as opening a FIFO would.
 pub(super) fn open_regular(path: &Path, links: SymlinkPolicy) -> Result<File, String> {
     let usual = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -71,9 +71,9 @@ pub(crate) use digests::sha256;
 pub(crate) use discover::nearest_of;
 pub use discover::{HOOK_FILES, nearest_workspace};
 #[cfg(feature = "daemon")]
-pub(crate) use files::read_private;
-#[cfg(feature = "daemon")]
 pub(crate) use files::replaced_directory;
+#[cfg(feature = "daemon")]
+pub(crate) use files::{read_private, read_sent_token};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use guards::is_guard;
 

@@ -15,6 +15,7 @@ mod connections;
 mod denials;
 mod error;
 mod exchange;
+mod gzip;
 mod handed_over;
 mod handover;
 mod handover_slot;
@@ -24,6 +25,7 @@ mod listener_share;
 mod listeners;
 mod loading;
 mod monitored_io;
+mod otlp;
 #[cfg(feature = "cli")]
 mod preflight;
 mod registering;
@@ -63,12 +65,12 @@ pub(crate) use listeners::ListenerSource;
 pub(crate) use loading::StoppableStart;
 #[cfg(feature = "cli")]
 pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, preflight};
-#[cfg(feature = "cli")]
-pub(crate) use routes::ProcessAnswer;
 pub use routes::{
     AgentStatus, AuditStatus, BrokenWorkspace, BundleStatus, DaemonStatus, DataStatus, DegradedHook,
     LastGoodFile, NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing, ShippingStatus,
 };
+#[cfg(feature = "cli")]
+pub(crate) use routes::{ProcessAnswer, percent_encoded};
 #[cfg(feature = "cli")]
 pub(crate) use served_roots::real_directory;
 pub use server::Daemon;

@@ -27,9 +27,6 @@ use crate::{
 /// The longest time that one upload may take.
 const UPLOAD_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The largest file of a token, in bytes.
-const LARGEST_TOKEN: u64 = 4096;
-
 const FOOTER: &str = "\
 Examples:
   hookyard bundle push guards-412.tar.gz /srv/www/hooks/guards.bundle
@@ -88,13 +85,8 @@ impl PushAction {
 
     fn token(&self) -> Result<Option<String>, CliError> {
         let Some(file) = &self.token_file else { return Ok(None) };
-        let name = escape::path(file);
-        let bytes = config::read_private(file, LARGEST_TOKEN)
-            .map_err(|why| CliError::new(format!("the token file {name} {why}")))?;
-        let token = String::from_utf8(bytes).ok().map(|text| text.trim().to_owned());
-        let token =
-            token.filter(|token| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()));
-        token.map(Some).ok_or_else(|| CliError::new(format!("the token file {name} has no token")))
+        let unusable = |why| CliError::new(format!("the token file {} {why}", escape::path(file)));
+        config::read_sent_token(file).map(Some).map_err(unusable)
     }
 }
 

@@ -16,11 +16,15 @@ const EVENT_ID: HeaderName = HeaderName::from_static("x-hookyard-event-id");
 /// What is encoded: everything but what RFC 3986 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// A text percent-encoded for a path, a query or a header.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
 /// Says of a request which run its event has.
 pub(super) fn name_run(headers: &mut HeaderMap, run: &str) {
-    let encoded = utf8_percent_encode(run, RESERVED).to_string();
     // Of ASCII letters, digits and signs only.
-    if let Ok(value) = HeaderValue::try_from(encoded) {
+    if let Ok(value) = HeaderValue::try_from(percent_encoded(run)) {
         headers.append(RUN, value);
     }
 }

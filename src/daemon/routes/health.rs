@@ -1,6 +1,6 @@
 //! Liveness, readiness and metrics.
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::State,
@@ -10,13 +10,12 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
 use tokio::task::spawn_blocking;
 
 use crate::{
     daemon::{
         error::ApiError,
+        gzip::gzip,
         ship::SpoolCounts,
         state::{DaemonPhase, DaemonState},
     },
@@ -103,13 +102,6 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok());
         name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight: f32| weight > 0.0)
     })
-}
-
-fn gzip(text: &[u8]) -> Bytes {
-    let mut packed = GzEncoder::new(Vec::with_capacity(text.len() / 8), Compression::fast());
-    // A Vec takes all that is written to it.
-    let _ = packed.write_all(text);
-    packed.finish().unwrap_or_default().into()
 }
 
 #[cfg(test)]

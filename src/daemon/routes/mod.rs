@@ -23,6 +23,8 @@ mod trust;
 mod unasked;
 mod workspaces;
 
+#[cfg(feature = "cli")]
+pub(crate) use addressed::percent_encoded;
 pub use bundle_status::BundleStatus;
 pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile, ShippingStatus};
 pub(super) use events::{UnreadableEvent, decide, dispatch, read_canonical, refuse_own_hook, send_event};

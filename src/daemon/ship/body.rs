@@ -3,7 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{bundle::BundleTime, config::ShipFormat};
+use crate::{
+    bundle::BundleTime,
+    config::ShipFormat,
+    daemon::otlp::{self, attribute},
+};
 
 /// The severities of OTLP.
 const INFO: (u8, &str) = (9, "INFO");
@@ -41,10 +45,7 @@ pub(super) fn write(format: ShipFormat, node: &str, lines: &[u8]) -> Vec<u8> {
 
 /// How many records a collector says that it has refused.
 pub(super) fn refused_records(answer: &[u8]) -> u64 {
-    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    // OTLP writes 64-bit numbers as strings; some collectors write plain numbers.
-    let refused = &answer["partialSuccess"]["rejectedLogRecords"];
-    refused.as_u64().or_else(|| refused.as_str()?.parse().ok()).unwrap_or_default()
+    otlp::rejected(answer, "rejectedLogRecords")
 }
 
 /// The lines, each of which begins with the name of the daemon.
@@ -62,17 +63,14 @@ fn with_node(node: &str, lines: &[u8]) -> Vec<u8> {
 }
 
 fn logs(node: &str, lines: &[u8]) -> Vec<u8> {
-    let resource = [
-        attribute("service.name", "hookyard"),
-        attribute("service.version", env!("CARGO_PKG_VERSION")),
-        attribute("service.instance.id", node),
-    ];
+    let [name, version] = otlp::service();
+    let resource = [name, version, attribute("service.instance.id", node)];
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let records: Vec<Value> = lines.map(record).collect();
     let body = json!({ "resourceLogs": [{
         "resource": { "attributes": resource },
         "scopeLogs": [{
-            "scope": { "name": "hookyard", "version": env!("CARGO_PKG_VERSION") },
+            "scope": otlp::scope(),
             "logRecords": records,
         }],
     }] });
@@ -105,10 +103,6 @@ fn record(line: &[u8]) -> Value {
         "body": { "stringValue": String::from_utf8_lossy(line) },
         "attributes": attributes,
     })
-}
-
-fn attribute(key: &str, value: &str) -> Value {
-    json!({ "key": key, "value": { "stringValue": value } })
 }
 
 /// The time of a line, such as `2026-01-31T09:30:00.125Z`, since 1970; none if it is no such text.

@@ -1,12 +1,10 @@
 //! One request to the server: what it carries, and what the answer means for the lines in it.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use flate2::{Compression, write::GzEncoder};
 use reqwest::{
     Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
@@ -16,6 +14,7 @@ use tokio::time::timeout;
 use super::{body, spool::Batch};
 use crate::{
     config::{self, ShipFormat, ShipSettings},
+    daemon::gzip::gzip,
     handler::http_client::{HttpClients, with_causes},
     model::{Address, Approval},
 };
@@ -25,9 +24,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most bytes of an answer that are read.
 const LARGEST_ANSWER: usize = 64 << 10;
-
-/// The largest token file, in bytes.
-const LARGEST_TOKEN_FILE: u64 = 4096;
 
 /// The header with the name of the daemon, and that with the place of the lines among all of it: the same lines have the
 /// same place.
@@ -85,8 +81,7 @@ impl LineSender {
     /// The request with a batch. Reads and computes.
     pub(super) fn prepare(&self, batch: &Batch) -> Result<ShipRequest, String> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
-        let body = packed(&body::write(self.format, &self.node, &batch.bytes));
-        let body = body.map_err(|error| error.to_string())?;
+        let body = gzip(&body::write(self.format, &self.node, &batch.bytes));
         Ok(ShipRequest { token, place: batch.name.clone(), body })
     }
 
@@ -140,18 +135,8 @@ impl LineSender {
 
 /// The header with the token of a file.
 fn read_token(file: &Path) -> Result<String, String> {
-    let unusable = |why: &str| format!("the token file {} {why}", file.display());
-    let bytes = config::read_private(file, LARGEST_TOKEN_FILE).map_err(|why| unusable(&why))?;
-    let text = String::from_utf8(bytes).unwrap_or_default();
-    let token = text.trim();
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(unusable("has no token: it needs one line of printable ASCII characters"));
-    }
-    Ok(format!("Bearer {token}"))
-}
-
-fn packed(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer.write_all(bytes)?;
-    packer.finish()
+    let token = config::read_sent_token(file);
+    token
+        .map(|token| format!("Bearer {token}"))
+        .map_err(|why| format!("the token file {} {why}", file.display()))
 }

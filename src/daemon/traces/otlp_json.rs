@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::span::{EventAnswer, SpanSubject, TraceSpan};
-use crate::model::Ended;
+use crate::{
+    daemon::otlp::{self, attribute},
+    model::Ended,
+};
 
 /// The numbers of the span kinds.
 const INTERNAL: u8 = 1;
@@ -14,13 +17,11 @@ const ERROR: u8 = 2;
 
 /// The body of a request with these spans.
 pub(super) fn request(spans: &[TraceSpan]) -> Vec<u8> {
-    let service =
-        [attribute("service.name", "hookyard"), attribute("service.version", env!("CARGO_PKG_VERSION"))];
     let spans: Vec<Value> = spans.iter().map(span).collect();
     let body = json!({ "resourceSpans": [{
-        "resource": { "attributes": service },
+        "resource": { "attributes": otlp::service() },
         "scopeSpans": [{
-            "scope": { "name": "hookyard", "version": env!("CARGO_PKG_VERSION") },
+            "scope": otlp::scope(),
             "spans": spans,
         }],
     }] });
@@ -29,11 +30,7 @@ pub(super) fn request(spans: &[TraceSpan]) -> Vec<u8> {
 
 /// The number of spans that the collector rejected from an accepted request.
 pub(super) fn rejected(answer: &[u8]) -> usize {
-    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    // OTLP writes 64-bit numbers as strings; some collectors write plain numbers.
-    let rejected = &answer["partialSuccess"]["rejectedSpans"];
-    let number = rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok());
-    number.and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
+    usize::try_from(otlp::rejected(answer, "rejectedSpans")).unwrap_or_default()
 }
 
 fn span(span: &TraceSpan) -> Value {
@@ -87,10 +84,6 @@ fn has_failed(of: &SpanSubject) -> bool {
         SpanSubject::Event { .. } => false,
         SpanSubject::Hook { ended, .. } => !matches!(ended, Ended::Completed | Ended::Cancelled),
     }
-}
-
-fn attribute(key: &str, value: &str) -> Value {
-    json!({ "key": key, "value": { "stringValue": value } })
 }
 
 #[cfg(test)]

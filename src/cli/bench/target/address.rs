@@ -8,9 +8,6 @@ use url::{Position, Url};
 use super::{gone::TargetGone, null_server, stream::DaemonStream};
 use crate::{cli::exit::CliError, config, daemon::Client};
 
-/// The largest token file, in bytes.
-const LARGEST_TOKEN_FILE: u64 = 4096;
-
 /// The port of a URL that names none.
 const USUAL_PORT: u16 = 80;
 
@@ -50,13 +47,7 @@ impl DaemonToken {
     /// Reads a token: one line of a file that only its owner can read.
     pub(in super::super) fn read(file: &Path) -> Result<Self, CliError> {
         let unusable = |why: String| CliError::new(format!("the token file {} {why}", file.display()));
-        let bytes = config::read_private(file, LARGEST_TOKEN_FILE).map_err(unusable)?;
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        let token = text.trim();
-        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(unusable("has no token: it needs one line of printable ASCII characters".to_owned()));
-        }
-        Ok(Self(token.to_owned()))
+        config::read_sent_token(file).map(Self).map_err(unusable)
     }
 
     /// The header that carries it, with its line end.

@@ -104,8 +104,6 @@ pub(crate) use outer::user_workspace;
 pub(crate) use quantity::{duration, size};
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use settings::is_permitted_bundle_address;
 pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, BundleSettings, DataDirectory, HandlerMode,
     HandlerSettings, HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings,

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     path::{Path, PathBuf},
 };
 
@@ -131,13 +132,20 @@ impl Address {
         self.socket.as_deref()
     }
 
-    /// Whether its server is on this machine.
-    pub(crate) fn is_of_this_machine(&self) -> bool {
+    /// Whether its server is in a network, and nobody on the way can read or change what is sent: it is encrypted, or
+    /// stays on this machine.
+    pub(crate) fn is_safe_on_the_way(&self) -> bool {
+        self.socket.is_none()
+            && (self.url.scheme() == "https" || self.is_here(|address| address.is_loopback()))
+    }
+
+    /// Whether its server is on this machine, where these addresses are.
+    fn is_here(&self, is_own: impl Fn(IpAddr) -> bool) -> bool {
         match self.url.host() {
             _ if self.socket.is_some() => true,
             Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Ipv4(address)) => is_own(address.into()),
+            Some(Host::Ipv6(address)) => is_own(address.into()),
             None => false,
         }
     }
@@ -145,13 +153,7 @@ impl Address {
     /// Whether it is hookyard's own event endpoint on this machine. An agent's settings contain it when the agent is
     /// connected to the daemon, and hookyard reads the same settings.
     pub fn is_own(&self) -> bool {
-        let is_here = match self.url.host() {
-            _ if self.socket.is_some() => true,
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
-            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
-            None => false,
-        };
+        let is_here = self.is_here(|address| address.is_loopback() || address.is_unspecified());
         let path: Vec<&str> = self.url.path().split('/').filter(|part| !part.is_empty()).collect();
         is_here
             && match path.strip_prefix(&OWN_ROUTE) {

@@ -99,7 +99,7 @@ fn wrong_url(to: &str, why: &str) -> CliError {
 /// Returns an error if the token and the bundle could be read on the way.
 fn upload_url(to: &str) -> Result<Url, CliError> {
     let address = Address::parse(to).map_err(|error| wrong_url(to, &error.to_string()))?;
-    if !config::is_permitted_bundle_address(&address) {
+    if !address.is_safe_on_the_way() {
         return Err(wrong_url(to, "write an `https://` URL, or an `http://` one to this machine"));
     }
     Ok(address.url().clone())

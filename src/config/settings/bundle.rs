@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{declare::settings, keys::ValueType, value_types::NullIsDefault};
+use super::{declare::settings, keys::ValueType, urls::url, value_types::NullIsDefault};
 use crate::{dialect::Value, model::Address};
 
 settings! {
@@ -80,30 +80,13 @@ impl ValueType for BundleUrl {
     type Field = Address;
 
     fn parse(value: &Value<'_>) -> Option<Address> {
-        let (message, help) = match Address::parse(value.text()?) {
-            Ok(address) if is_permitted_bundle_address(&address) => return Some(address),
-            Ok(_) => (
-                "a bundle needs an `https://` URL, or an `http://` one to this machine".to_owned(),
-                "write it as `https://server/guards.bundle`",
-            ),
-            Err(error) => (error.to_string(), error.help()),
+        // The signature holds all the same, and a bundle that is held back is seen by its age.
+        let why_not = |address: &Address| {
+            let why = "a bundle needs an `https://` URL, or an `http://` one to this machine";
+            (!address.is_safe_on_the_way()).then_some(why)
         };
-        value.error("url", format!("`{}`: {message}", value.name()), help);
-        None
+        url(value, why_not, "write it as `https://server/guards.bundle`", None)
     }
-}
-
-/// Whether nobody on the way can change what is sent; the signature holds all the same, and a bundle that is held back is
-/// seen by its age.
-pub(crate) fn is_permitted_bundle_address(address: &Address) -> bool {
-    let url = address.url();
-    let is_here = match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    };
-    address.socket().is_none() && (url.scheme() == "https" || is_here)
 }
 
 impl ValueType for BundleKeyText {
@@ -137,22 +120,9 @@ mod described {
     use serde_json::{Value as Json, json};
 
     use super::{
-        super::{
-            described::{DescribedValue, ValueForm},
-            described_types::URL,
-        },
-        Address, BundleKeyText, BundleUrl,
+        super::described::{DescribedValue, ValueForm},
+        BundleKeyText,
     };
-
-    impl DescribedValue for BundleUrl {
-        fn form() -> ValueForm {
-            ValueForm::text("URL", URL)
-        }
-
-        fn show(field: &Address) -> Json {
-            json!(field.to_string())
-        }
-    }
 
     impl DescribedValue for BundleKeyText {
         fn form() -> ValueForm {

@@ -9,15 +9,16 @@ use super::{
         BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind, required_event_names,
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
-    bundle::StalePolicy,
+    bundle::{BundleUrl, StalePolicy},
     data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::{HandlerMode, LONGEST_COMMAND, LONGEST_MODEL_NAME, MOST_PROCESSES, ProcessCount},
     ship::{ShipFormat, ShipUrl},
     table::{HandlerSettings, ModelSettings, WorkspaceSettings},
+    urls::{ModelUrl, TraceUrl},
     value_types::{
-        Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature,
-        TraceUrl, VariablePattern, VariablePrefix,
+        Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, Size, SocketPath, Temperature,
+        VariablePattern, VariablePrefix,
     },
 };
 use crate::model::{
@@ -33,7 +34,7 @@ const DURATION: &str = r"(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)";
 const SOCKET_ADDRESS: &str = r"^(((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|\[[0-9A-Fa-f:.]+(%\d+)?\]):\d{1,5}$";
 
 /// A pattern for the URL of a server, without user and password.
-pub(super) const URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$";
+const URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$";
 
 impl DescribedEntry for WorkspaceSettings {
     fn names() -> Json {
@@ -214,35 +215,22 @@ impl DescribedValue for SocketAddr {
     }
 }
 
-impl DescribedValue for TraceUrl {
-    fn form() -> ValueForm {
-        ValueForm::text("URL", URL)
-    }
+/// Describes types whose values are URLs.
+macro_rules! describe_urls {
+    ($($url:ty)+) => {$(
+        impl DescribedValue for $url {
+            fn form() -> ValueForm {
+                ValueForm::text("URL", URL)
+            }
 
-    fn show(field: &Address) -> Json {
-        json!(field.to_string())
-    }
+            fn show(field: &Address) -> Json {
+                json!(field.to_string())
+            }
+        }
+    )+};
 }
 
-impl DescribedValue for ShipUrl {
-    fn form() -> ValueForm {
-        ValueForm::text("URL", URL)
-    }
-
-    fn show(field: &Address) -> Json {
-        json!(field.to_string())
-    }
-}
-
-impl DescribedValue for ModelUrl {
-    fn form() -> ValueForm {
-        ValueForm::text("URL", URL)
-    }
-
-    fn show(field: &Address) -> Json {
-        json!(field.to_string())
-    }
-}
+describe_urls! { BundleUrl ModelUrl ShipUrl TraceUrl }
 
 /// Describes types whose values are a few words.
 macro_rules! describe_words {

@@ -23,12 +23,11 @@ mod ship;
 mod table;
 #[cfg(test)]
 mod tests;
+mod urls;
 mod value_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings};
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use bundle::is_permitted_bundle_address;
 pub use bundle::{BundleSettings, StalePolicy};
 pub use data::DataDirectory;
 pub use entries::HandlerMode;

@@ -5,6 +5,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use super::{
     declare::settings,
     keys::ValueType,
+    urls::url,
     value_types::{MIB, Size, count},
 };
 use crate::{dialect::Value, model::Address};
@@ -74,15 +75,11 @@ impl ValueType for ShipUrl {
 
     fn parse(value: &Value<'_>) -> Option<Address> {
         let help = "write it as `https://server/path`";
-        let message = match Address::parse(value.text()?) {
-            Ok(address) if address.socket().is_some() => "lines are not sent to a socket".to_owned(),
-            Ok(address) if address.url().scheme() == "https" || address.is_of_this_machine() => {
-                return Some(address);
-            }
-            Ok(_) => "lines are sent to another machine over `https://` only".to_owned(),
-            Err(error) => error.to_string(),
+        let why_not = |address: &Address| match address.socket() {
+            Some(_) => Some("lines are not sent to a socket"),
+            None if address.is_safe_on_the_way() => None,
+            None => Some("lines are sent to another machine over `https://` only"),
         };
-        value.error("url", format!("`{}`: {message}", value.name()), help);
-        None
+        url(value, why_not, help, Some(help))
     }
 }

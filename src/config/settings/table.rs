@@ -14,9 +14,10 @@ use super::{
     entries::{HandlerMode, ProcessCount},
     sandbox::SandboxSettings,
     ship::ShipSettings,
+    urls::{ModelUrl, TraceUrl},
     value_types::{
-        Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, Temperature, TraceUrl, VariablePattern,
-        VariablePrefix, count,
+        Fraction, KIB, MIB, NullIsDefault, Required, Size, Temperature, VariablePattern, VariablePrefix,
+        count,
     },
 };
 use crate::model::{Address, FailurePolicy, JsonOutput, ModelApi, SecretText, WorkspaceId};

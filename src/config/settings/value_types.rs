@@ -11,9 +11,7 @@ use super::{
 };
 use crate::{
     dialect::{Mapping, Mistake, Value},
-    model::{
-        Address, FilesystemAccess, HookName, HttpTarget, JsonOutput, ModelApi, NetworkAccess, SecretText,
-    },
+    model::{FilesystemAccess, HookName, HttpTarget, JsonOutput, ModelApi, NetworkAccess, SecretText},
 };
 
 /// The largest count: more than any machine has of anything, and safe for every counter.
@@ -50,12 +48,6 @@ pub(super) struct Fraction;
 
 /// A sampling temperature.
 pub(super) struct Temperature;
-
-/// An address for OTLP over HTTP.
-pub(super) struct TraceUrl;
-
-/// An address of a model's API.
-pub(super) struct ModelUrl;
 
 /// The beginning of names of environment variables.
 pub(super) struct VariablePrefix;
@@ -250,23 +242,6 @@ impl ValueType for SocketAddr {
     }
 }
 
-impl ValueType for TraceUrl {
-    type Field = Address;
-
-    fn parse(value: &Value<'_>) -> Option<Address> {
-        let (message, help) = match Address::parse(value.text()?) {
-            Ok(address) if address.socket().is_none() => return Some(address),
-            Ok(_) => (
-                "traces are sent over `http://` and `https://` only".to_owned(),
-                "write it as `https://server:port/path`",
-            ),
-            Err(error) => (error.to_string(), "write it such as `http://127.0.0.1:4318/v1/traces`"),
-        };
-        value.error("url", format!("`{}`: {message}", value.name()), help);
-        None
-    }
-}
-
 impl ValueType for HttpTarget {
     type Field = Self;
 
@@ -277,23 +252,6 @@ impl ValueType for HttpTarget {
             value.error("http-target", message, "write it such as `localhost:8377` or `10.1.0.0/16`");
         }
         target.ok()
-    }
-}
-
-impl ValueType for ModelUrl {
-    type Field = Address;
-
-    fn parse(value: &Value<'_>) -> Option<Address> {
-        let (message, help) = match Address::parse(value.text()?) {
-            Ok(address) if address.socket().is_none() => return Some(address),
-            Ok(_) => (
-                "a model needs an `http://` or `https://` URL".to_owned(),
-                "write it as `https://server:port/path`",
-            ),
-            Err(error) => (error.to_string(), error.help()),
-        };
-        value.error("url", format!("`{}`: {message}", value.name()), help);
-        None
     }
 }
 

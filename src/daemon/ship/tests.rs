@@ -1,6 +1,13 @@
 //! What waits on disk, whatever a process has left there.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -11,10 +18,26 @@ use super::spool::{Spool, SpoolAdoption};
 /// Bytes that may wait: more than any of these tests has.
 const ENOUGH: u64 = 1 << 20;
 
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+
 fn spool(data: &Path) -> Spool {
     let spool = Spool::make(data, ENOUGH).unwrap();
-    assert_eq!(spool.adopt().unwrap(), SpoolAdoption::Whole);
+    adopts_all(&spool);
     spool
+}
+
+/// Waits until the spool has all files. Their locks are free once they are closed here, but for a process that another test
+/// starts at that moment: it has them, too, until it is the program that it is to be.
+fn adopts_all(spool: &Spool) {
+    let begun = Instant::now();
+    while spool.adopt().unwrap() != SpoolAdoption::Whole {
+        assert!(begun.elapsed() < PATIENCE, "somebody keeps the lock of a file");
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Everything that waits, as it is shipped.
@@ -76,7 +99,7 @@ fn what_is_shipped_is_not_shipped_again_and_what_is_not_is() {
 fn a_batch_that_is_dropped_meanwhile_is_not_counted_as_shipped() {
     let data = TempDir::new().unwrap();
     let small = Spool::make(data.path(), 8).unwrap();
-    small.adopt().unwrap();
+    adopts_all(&small);
     small.add(b"11\n").unwrap();
     let batch = small.next(1).unwrap().unwrap();
     for _ in 0..5 {
@@ -96,7 +119,7 @@ fn only_one_process_ships_and_the_other_takes_over() {
     first.add(b"1\n").unwrap();
     assert_eq!(second.adopt().unwrap(), SpoolAdoption::Refused);
     first.release();
-    assert_eq!(second.adopt().unwrap(), SpoolAdoption::Whole);
+    adopts_all(&second);
     second.add(b"3\n").unwrap();
     let mut all: Vec<_> = shipped(&second, 9).lines().map(str::to_owned).collect();
     all.sort();
@@ -113,7 +136,7 @@ fn what_another_process_still_writes_is_left_to_it_and_shipped_once_it_is_closed
     assert_eq!(shipped(&ships, 9), "");
     writes.add(b"2\n").unwrap();
     drop(writes);
-    assert_eq!(ships.adopt().unwrap(), SpoolAdoption::Whole);
+    adopts_all(&ships);
     assert_eq!(shipped(&ships, 9), "1\n2\n");
 }
 

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     daemon::{
-        AgentStatus, AuditStatus, BundleStatus, DaemonStatus, DataStatus, LastGoodFile, ShippingStatus,
+        AgentStatus, AuditStatus, BundleStatus, ClusterStatus, DaemonStatus, DataStatus, LastGoodFile,
+        ShippingStatus,
     },
     model::Timestamp,
 };
@@ -160,6 +161,9 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     if let Some(bundle) = &status.bundle {
         facts.push(("bundle", bundle_fact(bundle)));
     }
+    if let Some(cluster) = &status.cluster {
+        facts.push(("cluster", cluster_fact(cluster)));
+    }
     facts.push(("run state", data_fact(status.data.as_ref())));
     if let Some(data) = &status.data {
         facts.push(("outbox", outbox_fact(data)));
@@ -201,6 +205,15 @@ fn bundle_fact(bundle: &BundleStatus) -> String {
     };
     let error = bundle.error.as_ref().map(|error| format!("; {}", escape::line(error))).unwrap_or_default();
     format!("{what}{server}{error}")
+}
+
+/// What a node says of itself.
+fn cluster_fact(cluster: &ClusterStatus) -> String {
+    let named_by = match cluster.named_by.as_str() {
+        "settings" => "",
+        _ => ", named after its machine: set `node`",
+    };
+    format!("a node{named_by}; takes events whose requests name run and workspace")
 }
 
 fn data_fact(data: Option<&DataStatus>) -> String {

@@ -252,6 +252,13 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "no_handover", message, hint)
     }
 
+    /// The workspaces of a node of a cluster are those of its settings.
+    pub(super) fn managed() -> Self {
+        let message = "this daemon is a node of a cluster, and its workspaces are those of its settings";
+        let hint = "change `workspaces` in the settings of every node, and restart them one after the other";
+        Self::new(StatusCode::CONFLICT, "managed", message, hint)
+    }
+
     /// The request comes from an http hook.
     pub(super) fn own_hook() -> Self {
         let message = "the request comes from a hook of hookyard and would loop";
@@ -293,6 +300,21 @@ impl From<EventError> for ApiError {
                 "other_event",
                 error.to_string(),
                 "send the `event_id` of the event, percent-encoded, in `X-Hookyard-Event-Id`",
+            ),
+            EventError::OtherWorkspace { .. } => Self::bad_request(
+                "other_workspace",
+                error.to_string(),
+                "send the `workspace_id` of the event, percent-encoded, in `X-Hookyard-Workspace`, or leave out one of the two",
+            ),
+            EventError::NoRun => Self::bad_request(
+                "no_run",
+                error.to_string(),
+                "this daemon is a node of a cluster: send the `run_id`, or an agent's session, percent-encoded, in `X-Hookyard-Run`",
+            ),
+            EventError::NoWorkspaceId => Self::bad_request(
+                "no_workspace_id",
+                error.to_string(),
+                "this daemon is a node of a cluster: send its `workspace_id` in the event, or percent-encoded in `X-Hookyard-Workspace`",
             ),
             _ => Self::bad_request(
                 "bad_event",

@@ -15,6 +15,7 @@ mod connections;
 mod denials;
 mod error;
 mod exchange;
+mod guard_scope;
 mod gzip;
 mod handed_over;
 mod handover;
@@ -66,8 +67,9 @@ pub(crate) use loading::StoppableStart;
 #[cfg(feature = "cli")]
 pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, preflight};
 pub use routes::{
-    AgentStatus, AuditStatus, BrokenWorkspace, BundleStatus, DaemonStatus, DataStatus, DegradedHook,
-    LastGoodFile, NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing, ShippingStatus,
+    AgentStatus, AuditStatus, BrokenWorkspace, BundleStatus, ClusterStatus, DaemonStatus, DataStatus,
+    DegradedHook, LastGoodFile, NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing,
+    ShippingStatus,
 };
 #[cfg(feature = "cli")]
 pub(crate) use routes::{ProcessAnswer, percent_encoded};

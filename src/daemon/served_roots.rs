@@ -15,6 +15,10 @@ pub(super) struct ServedRoots {
 
 impl ServedRoots {
     pub(super) fn read(settings: &Settings) -> Self {
+        if settings.cluster.enabled {
+            // The directories that events name are not on this machine.
+            return Self { real: Vec::new(), given: Vec::new() };
+        }
         let connected = connections(settings, &|name| std::env::var(name).ok()).roots();
         let is_new = |root: &PathBuf| root.is_dir() && !settings.workspace_roots.contains(root);
         let connected = connected.into_iter().filter(is_new);

@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     Orchestrator, WorkspaceError,
     config::{Settings, TrustedRoots, WorkspaceSettings, nearest_of, replaced_directory, trusted_roots},
-    model::{Event, PartialEvent, WorkspaceId},
+    model::{Event, WorkspaceId},
     run::EventSender,
 };
 
@@ -36,18 +36,28 @@ const MAX_CACHED: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct WorkspaceLocator {
     pub(super) roots: ArcSwap<ServedRoots>,
+    pub(super) directories: EventDirectories,
     home: Option<PathBuf>,
     trusted: TrustedRoots,
     watch: Arc<WatchState>,
-    unloaded: Arc<UnloadedWorkspaces>,
+    pub(super) unloaded: Arc<UnloadedWorkspaces>,
     cached: Mutex<HashMap<Arc<str>, CachedLookup>>,
+}
+
+/// What the directories that events name are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EventDirectories {
+    /// They are on this machine, and say in which workspace an event is.
+    Here,
+    /// They are on the machines of hosts: this daemon is a node of a cluster.
+    Elsewhere,
 }
 
 /// The workspace of a directory.
 #[derive(Debug, Clone)]
-struct CachedLookup {
+pub(super) struct CachedLookup {
     since: Instant,
-    workspace: WorkspaceId,
+    pub(super) workspace: WorkspaceId,
 }
 
 /// Why an event has no workspace.
@@ -79,25 +89,13 @@ impl From<LocateError> for ApiError {
 type LocateResult = Result<Option<WorkspaceId>, LocateError>;
 
 /// Where a working directory is.
-enum LookupResult {
+pub(super) enum LookupResult {
     /// In a registered workspace.
     Registered(WorkspaceId),
     /// A directory below one of the roots that is not registered yet.
     Unregistered(PathBuf),
     /// In no workspace.
     Outside,
-}
-
-/// Whose guards an event that cannot be handled would have reached.
-#[derive(Debug, Clone)]
-pub(super) enum GuardScope {
-    /// Nobody's: it is in no workspace.
-    Nowhere,
-    Workspace(WorkspaceId),
-    /// It is not known whose: the guards of every workspace count.
-    AnyWorkspace,
-    /// Those of a workspace that is not loaded, so that nobody knows them.
-    NotLoaded,
 }
 
 impl WorkspaceLocator {
@@ -110,7 +108,9 @@ impl WorkspaceLocator {
     ) -> Self {
         let roots = ArcSwap::from_pointee(ServedRoots::read(settings));
         let trusted = trusted_roots(settings, &|name| std::env::var(name).ok());
-        Self { roots, home, trusted, watch, unloaded, cached: Mutex::default() }
+        let directories =
+            if settings.cluster.enabled { EventDirectories::Elsewhere } else { EventDirectories::Here };
+        Self { roots, directories, home, trusted, watch, unloaded, cached: Mutex::default() }
     }
 
     /// Reads again which directories connected agents work in.
@@ -165,75 +165,6 @@ impl WorkspaceLocator {
         self.cached(orchestrator, cwd).map(|cached| Ok(Some(cached.workspace)))
     }
 
-    /// Whose guards an event would have reached that cannot be handled. Registers its directory as
-    /// [`WorkspaceLocator::locate`] would.
-    pub(super) async fn guards(
-        &self,
-        orchestrator: &Orchestrator,
-        sender: EventSender,
-        settings: &Settings,
-        event: &PartialEvent,
-    ) -> GuardScope {
-        let Some(cwd) = &event.cwd else { return self.guards_of_unknown(event) };
-        match self.find(orchestrator, cwd).await {
-            Ok(LookupResult::Registered(id)) if is_loaded(orchestrator, &id).await => {
-                GuardScope::Workspace(id)
-            }
-            Ok(LookupResult::Registered(_)) => GuardScope::NotLoaded,
-            Ok(LookupResult::Unregistered(directory)) => {
-                match self.register(orchestrator, sender, directory).await {
-                    Ok(id) => GuardScope::Workspace(id),
-                    Err(_) => GuardScope::NotLoaded,
-                }
-            }
-            Ok(LookupResult::Outside) if is_in_missing_workspace(cwd, orchestrator, settings) => {
-                GuardScope::NotLoaded
-            }
-            Ok(LookupResult::Outside) if is_plain(cwd) => GuardScope::Nowhere,
-            Ok(LookupResult::Outside) | Err(_) => self.guards_of_unknown(event),
-        }
-    }
-
-    /// The same without looking at the disk, for an event that comes when there is too much to do.
-    pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
-        let known = event.cwd.as_ref().and_then(|cwd| self.cached(orchestrator, cwd));
-        let is_below_root =
-            |cwd: &Arc<str>| self.roots.load().real.iter().any(|root| Path::new(&**cwd).starts_with(root));
-        match known.map(|known| known.workspace) {
-            Some(id) => GuardScope::Workspace(id),
-            // Its workspace is registered with its first event, and may have guards.
-            None if event.cwd.as_ref().is_some_and(is_below_root) => GuardScope::NotLoaded,
-            None => self.guards_of_unknown(event),
-        }
-    }
-
-    /// Whose guards count for an event whose directory is not known or not relied on: those of every workspace. It may be
-    /// in one that is not loaded, and without a directory in one below the roots that is not registered yet: nobody knows
-    /// the guards of these.
-    fn guards_of_unknown(&self, event: &PartialEvent) -> GuardScope {
-        let may_be_unregistered = event.cwd.is_none() && !self.roots.load().real.is_empty();
-        if may_be_unregistered || !self.unloaded.is_empty() {
-            GuardScope::NotLoaded
-        } else {
-            GuardScope::AnyWorkspace
-        }
-    }
-
-    /// Whose guards count for an event that cannot be read. Its directory is not relied on, and is registered as
-    /// [`WorkspaceLocator::locate`] would, so that its guards count as well.
-    pub(super) async fn guards_of_unreadable(
-        &self,
-        orchestrator: &Orchestrator,
-        sender: EventSender,
-        event: &PartialEvent,
-    ) -> GuardScope {
-        let registered = match &event.cwd {
-            Some(cwd) => self.register_for_unreadable(orchestrator, sender, cwd).await,
-            None => Ok(()),
-        };
-        if registered.is_err() { GuardScope::NotLoaded } else { self.guards_of_unknown(event) }
-    }
-
     /// Registers the directory of an unreadable event as [`WorkspaceLocator::locate`] would, so that its guards can block
     /// the event.
     ///
@@ -256,7 +187,7 @@ impl WorkspaceLocator {
     }
 
     /// Registers a workspace in a task of its own: the client may disconnect while others wait for the workspace too.
-    async fn register(
+    pub(super) async fn register(
         &self,
         orchestrator: &Orchestrator,
         sender: EventSender,
@@ -289,7 +220,11 @@ impl WorkspaceLocator {
         registered.await.map_err(|_| LocateError::ShuttingDown)?
     }
 
-    async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, LocateError> {
+    pub(super) async fn find(
+        &self,
+        orchestrator: &Orchestrator,
+        cwd: &Arc<str>,
+    ) -> Result<LookupResult, LocateError> {
         let cwd = PathBuf::from(&**cwd);
         let roots = self.roots.load_full();
         let home = self.home.clone();
@@ -318,7 +253,7 @@ impl WorkspaceLocator {
         tokio::task::spawn_blocking(look).await.map_err(|_| LocateError::ShuttingDown)
     }
 
-    fn cached(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Option<CachedLookup> {
+    pub(super) fn cached(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Option<CachedLookup> {
         let cached = self.cached.lock().get(cwd)?.clone();
         let is_there = orchestrator.snapshot(Some(&cached.workspace)).is_some();
         Some(cached).filter(|cached| is_there && cached.since.elapsed() < CACHE_TTL)
@@ -335,7 +270,7 @@ impl WorkspaceLocator {
 
 /// Whether a registered workspace is loaded. One that another event has just registered is waited for: until it is loaded,
 /// nobody knows its guards.
-async fn is_loaded(orchestrator: &Orchestrator, id: &WorkspaceId) -> bool {
+pub(super) async fn is_loaded(orchestrator: &Orchestrator, id: &WorkspaceId) -> bool {
     if orchestrator.snapshot(Some(id)).is_none() {
         orchestrator.loaded(id).await;
     }
@@ -364,15 +299,6 @@ fn in_replaced(
     }
 }
 
-/// Whether a directory is in a workspace of the settings that could not be loaded.
-fn is_in_missing_workspace(cwd: &str, orchestrator: &Orchestrator, settings: &Settings) -> bool {
-    let is_missing = |id: &WorkspaceId| orchestrator.snapshot(Some(id)).is_none();
-    settings
-        .workspaces
-        .iter()
-        .any(|(id, workspace)| Path::new(cwd).starts_with(&workspace.root) && is_missing(id))
-}
-
 /// The nearest directory with hook files, or with hooks that a person has agreed to, that is not above the roots. Without
 /// one it is the root itself, where the user's own hooks run.
 fn nearest_below(
@@ -391,10 +317,4 @@ fn nearest_below(
     let found = nearest.into_iter().chain(agreed).filter(|found| found.starts_with(root));
     let innermost = found.max_by_key(|found| found.components().count());
     Some(innermost.unwrap_or_else(|| root.clone()))
-}
-
-/// Whether a path says by itself which directory it means: it is absolute, and has no `..` and no NUL.
-fn is_plain(cwd: &str) -> bool {
-    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
-    cwd.starts_with('/') && !cwd.contains('\0') && Path::new(cwd).components().all(is_plain)
 }

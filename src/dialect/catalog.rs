@@ -60,6 +60,7 @@ pub(crate) fn read_partial(name: DialectName, bytes: &[u8]) -> PartialEvent {
         kind: dialect.kind_of(bytes),
         host_event: dialect.host_event_of(bytes),
         cwd: dialect.cwd_of(bytes),
+        workspace_id: None,
     }
 }
 

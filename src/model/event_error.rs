@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 #[cfg(any(feature = "cli", feature = "daemon"))]
 use super::Event;
-use super::{EventKind, HostEvent, JsonError, Strategy, id::IdError};
+use super::{EventKind, HostEvent, JsonError, Strategy, WorkspaceId, id::IdError};
 
 /// Why a native or canonical event could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +81,22 @@ pub enum EventError {
         /// What the event says.
         found: String,
     },
+    /// The request does not say of which run its event is, as a node of a cluster needs.
+    #[error("the request does not say of which run its event is")]
+    NoRun,
+    /// Neither the request nor its event names a workspace, as a node of a cluster needs.
+    #[error("neither the event nor its request names a workspace, and its directory is not on this machine")]
+    NoWorkspaceId,
+    /// The request names another workspace than its event.
+    #[error(
+        "the request says that its event is of the workspace {said:?}, and the event that it is of {found:?}"
+    )]
+    OtherWorkspace {
+        /// What the request says.
+        said: String,
+        /// What the event says.
+        found: String,
+    },
     /// Larger than the limit.
     #[error("the event is longer than the {limit} bytes allowed")]
     TooLarge {
@@ -91,6 +107,21 @@ pub enum EventError {
     },
 }
 
+impl EventError {
+    /// Whether the event can be read, and is only not for the address that its request has.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn is_of_request(&self) -> bool {
+        matches!(
+            self,
+            Self::OtherRun { .. }
+                | Self::OtherId { .. }
+                | Self::OtherWorkspace { .. }
+                | Self::NoRun
+                | Self::NoWorkspaceId
+        )
+    }
+}
+
 /// What is known of an event whose hooks cannot be asked, perhaps because it cannot be read as a whole.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PartialEvent {
@@ -99,13 +130,21 @@ pub(crate) struct PartialEvent {
     pub(crate) host_event: Option<HostEvent>,
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon looks for workspaces"))]
     pub(crate) cwd: Option<Arc<str>>,
+    /// The workspace that it names, or its request.
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon looks for workspaces"))]
+    pub(crate) workspace_id: Option<WorkspaceId>,
 }
 
 impl PartialEvent {
     /// An event that was read.
     #[cfg(any(feature = "cli", feature = "daemon"))]
     pub(crate) fn of(event: &Event) -> Self {
-        Self { kind: Some(event.kind), host_event: event.host_event.clone(), cwd: event.cwd.clone() }
+        Self {
+            kind: Some(event.kind),
+            host_event: event.host_event.clone(),
+            cwd: event.cwd.clone(),
+            workspace_id: event.workspace_id.clone(),
+        }
     }
 
     /// Whether an agent or one of its subagents is about to end its turn.

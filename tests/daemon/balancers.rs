@@ -26,7 +26,7 @@ fn event(run: &str) -> Value {
 }
 
 /// Sends an event with more headers. Returns the status and the body.
-fn send(daemon: &Daemon, path: &str, headers: &[(&str, &str)], event: &Value) -> (u16, Value) {
+pub(super) fn send(daemon: &Daemon, path: &str, headers: &[(&str, &str)], event: &Value) -> (u16, Value) {
     let body = event.to_string();
     let mut more = String::new();
     for (name, value) in headers {

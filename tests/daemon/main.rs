@@ -9,6 +9,7 @@ mod adoption;
 mod balancers;
 mod bundles;
 mod cgroup;
+mod cluster_mode;
 mod content;
 mod data_directory;
 mod dead_letters;

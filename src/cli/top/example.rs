@@ -34,6 +34,7 @@ pub(super) fn status() -> DaemonStatus {
         audit: None,
         data: None,
         bundle: None,
+        cluster: None,
         broken: Vec::new(),
         required_missing: Vec::new(),
         powerless_switches: Vec::new(),

@@ -36,6 +36,13 @@ impl Settings {
             value.error("ship", message, "set `data: auto`, or remove `ship.url`");
         }
         self.check_bundle(layers);
+        if self.cluster.enabled
+            && !self.workspace_roots.is_empty()
+            && let Some(value) = last_of(layers, [&["workspace_roots"], &["cluster", "enabled"]])
+        {
+            let message = "a node of a cluster registers no workspaces below `workspace_roots`";
+            value.warn("cluster", message, "name each workspace in `workspaces`, and in the events");
+        }
         for layer in layers {
             warn_of_shared_roots(layer);
         }

@@ -4,6 +4,7 @@ mod audit;
 mod boundaries;
 mod bundle;
 mod check;
+mod cluster;
 mod data;
 mod declare;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod value_types;
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings};
 pub use bundle::{BundleSettings, StalePolicy};
+pub use cluster::ClusterSettings;
 pub use data::DataDirectory;
 pub use entries::HandlerMode;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};

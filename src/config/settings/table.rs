@@ -9,6 +9,7 @@ use super::{
     audit::{AuditDestination, AuditPatches, AuditSync},
     boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings},
     bundle::BundleSettings,
+    cluster::ClusterSettings,
     data::{DataDirectory, NodeName},
     declare::settings,
     entries::{HandlerMode, ProcessCount},
@@ -129,6 +130,9 @@ settings! {
         /// Signed bundle of hooks that nothing below it switches off. Only the settings file and `--set` can say so, not an
         /// environment variable.
         bundle: BundleSettings = BundleSettings::default(),
+
+        /// Whether this daemon is a node: one of several daemons behind a balancer.
+        cluster: ClusterSettings = ClusterSettings::default(),
 
         /// What the processes of command hooks may do, by the level of the file that configures them.
         sandbox: SandboxSettings = SandboxSettings::default(),

@@ -252,3 +252,17 @@ fn mistakes_in_trace_settings_are_reported() {
         );
     }
 }
+
+#[test]
+fn roots_that_a_node_does_not_serve_are_warned_of() {
+    let text = "cluster: { enabled: true }\nworkspace_roots: [/srv]";
+    let (settings, diagnostics) = Settings::from_yaml(text, Path::new("h.yaml"));
+    assert!(settings.is_some_and(|settings| settings.cluster.enabled));
+    let reported: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].starts_with("h.yaml:2:18: a node of a cluster registers no workspaces"),
+        "{reported:?}"
+    );
+    assert_eq!(mistakes("cluster: { enabled: perhaps }").len(), 1);
+}

@@ -259,7 +259,9 @@ impl LinesDoor {
         let origin = Some(self.origin());
         let copied = || Bytes::copy_from_slice(bytes);
         match fault {
-            Some(LineFault::CutOff(error)) => return Err(UnreadNative::cut_off(copied(), error, origin)),
+            Some(LineFault::CutOff(error)) => {
+                return Err(UnreadNative::cut_off(copied(), error, origin).of_request(headers));
+            }
             Some(LineFault::Malformed(error)) => return Err(UnreadNative::invalid(copied(), error, origin)),
             None => {}
         }
@@ -326,10 +328,11 @@ impl LinesDoor {
         if dialect == DialectName::Canonical {
             return Box::pin(async { LineAnswer::error(error) });
         }
-        let beginning = Bytes::copy_from_slice(event.bytes);
+        let workspace = routes::addressed_workspace(&event.headers);
+        let event = routes::partial_event(dialect, workspace, event.bytes);
         Box::pin(async move {
             let sender = (dialect, Some(self.origin()));
-            let answer = routes::refuse_native(&self.context, sender, &beginning, (error, guards)).await;
+            let answer = routes::refuse_native(&self.context, sender, event, (error, guards)).await;
             answer.map_or_else(LineAnswer::error, |answer| LineAnswer::Native(Box::new(answer), form))
         })
     }

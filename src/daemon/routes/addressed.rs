@@ -1,17 +1,27 @@
-//! What a request says of its event beside the body, for balancers that read no bodies: its run, and the id of the event.
+//! What a request says of its event beside the body: its run and the id of the event, for balancers that read no bodies, and
+//! its workspace, for agents, whose events name none.
 
 use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 
-use crate::model::{Event, EventError, EventId};
+use crate::{
+    dialect,
+    model::{DialectName, Event, EventError, EventId, PartialEvent, WorkspaceId},
+};
 
 /// The run of the event, percent-encoded; of an agent's event, its session will do.
 const RUN: HeaderName = HeaderName::from_static("x-hookyard-run");
 
 /// The id of the event, percent-encoded.
 const EVENT_ID: HeaderName = HeaderName::from_static("x-hookyard-event-id");
+
+/// The workspace of the event, by its id, percent-encoded.
+const WORKSPACE: HeaderName = HeaderName::from_static("x-hookyard-workspace");
+
+/// The most that an error repeats of a header, in bytes.
+const LONGEST_ECHO: usize = 256;
 
 /// What is encoded: everything but what RFC 3986 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -29,7 +39,7 @@ pub(super) fn name_run(headers: &mut HeaderMap, run: &str) {
     }
 }
 
-/// Compares an event with what its request says of it. One that has no id gets that of its request.
+/// Compares an event with what its request says of it. One that names no id or no workspace gets that of its request.
 ///
 /// Returns an error if they disagree: a balancer has taken the event for one of another run.
 pub(super) fn agree(headers: &HeaderMap, event: &mut Event) -> Result<(), EventError> {
@@ -37,14 +47,14 @@ pub(super) fn agree(headers: &HeaderMap, event: &mut Event) -> Result<(), EventE
         let run = decoded(said);
         if run != event.run_id.as_str() && run != event.session_id.as_str() {
             let found = event.run_id.to_string();
-            return Err(EventError::OtherRun { said: run.into_owned(), found });
+            return Err(EventError::OtherRun { said: echo(&run), found });
         }
     }
     for said in headers.get_all(EVENT_ID) {
         let id = decoded(said);
         match &event.id {
             Some(own) if own.as_str() != id => {
-                return Err(EventError::OtherId { said: id.into_owned(), found: own.to_string() });
+                return Err(EventError::OtherId { said: echo(&id), found: own.to_string() });
             }
             Some(_) => {}
             None => {
@@ -54,7 +64,53 @@ pub(super) fn agree(headers: &HeaderMap, event: &mut Event) -> Result<(), EventE
             }
         }
     }
+    for said in headers.get_all(WORKSPACE) {
+        let id = decoded(said);
+        match &event.workspace_id {
+            Some(own) if own.as_str() != id => {
+                return Err(EventError::OtherWorkspace { said: echo(&id), found: own.to_string() });
+            }
+            Some(_) => {}
+            None => {
+                let id = WorkspaceId::new(&*id);
+                event.workspace_id =
+                    Some(id.map_err(|source| EventError::Id { field: "x-hookyard-workspace", source })?);
+            }
+        }
+    }
     Ok(())
+}
+
+/// Whether a request says what a node of a cluster must know, after [`agree`].
+///
+/// Returns an error that says what is missing.
+pub(super) fn suffice(headers: &HeaderMap, event: &Event) -> Result<(), EventError> {
+    if !headers.contains_key(RUN) {
+        return Err(EventError::NoRun);
+    }
+    if event.workspace_id.is_none() {
+        return Err(EventError::NoWorkspaceId);
+    }
+    Ok(())
+}
+
+/// The workspace that a request names.
+pub(in crate::daemon) fn workspace(headers: &HeaderMap) -> Option<WorkspaceId> {
+    WorkspaceId::new(&*decoded(headers.get(WORKSPACE)?)).ok()
+}
+
+/// What is known of an event that cannot be handled, by its beginning and by the workspace that its request names.
+pub(in crate::daemon) fn partial_event(
+    dialect: DialectName,
+    workspace_id: Option<WorkspaceId>,
+    beginning: &[u8],
+) -> PartialEvent {
+    PartialEvent { workspace_id, ..dialect::read_partial(dialect, beginning) }
+}
+
+/// What an error repeats of a header.
+fn echo(text: &str) -> String {
+    text[..text.floor_char_boundary(LONGEST_ECHO)].to_owned()
 }
 
 /// What a header says. Bytes that are no UTF-8 equal no id.

@@ -132,12 +132,7 @@ pub(in crate::daemon) async fn decide(
     let mut event = match read {
         Ok(event) => event,
         // The event can be read, and is not for this address.
-        Err(UnreadableEvent {
-            error: error @ (EventError::OtherRun { .. } | EventError::OtherId { .. }),
-            ..
-        }) => {
-            return Err(error.into());
-        }
+        Err(UnreadableEvent { error, .. }) if error.is_of_request() => return Err(error.into()),
         Err(unreadable) => return Box::pin(block_unreadable(state, share.sender, unreadable)).await,
     };
     event.workspace_id = state.locator.locate(&state.orchestrator, share.sender, &event).await?;
@@ -216,6 +211,9 @@ pub(super) fn read(
 ) -> Result<Event, EventError> {
     let mut event = state.orchestrator.read(dialect, bytes)?;
     addressed::agree(headers, &mut event)?;
+    if state.settings.cluster.enabled {
+        addressed::suffice(headers, &event)?;
+    }
     state.activity.note(dialect, event.kind, SystemTime::now());
     state.sent.note(dialect, &event, bytes);
     let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());

@@ -2,6 +2,7 @@
 
 mod addressed;
 mod bundle_status;
+mod cluster_status;
 mod data_status;
 mod events;
 mod extract;
@@ -21,11 +22,14 @@ mod stream;
 mod table;
 mod trust;
 mod unasked;
+mod worker_status;
 mod workspaces;
 
 #[cfg(feature = "cli")]
 pub(crate) use addressed::percent_encoded;
+pub(super) use addressed::{partial_event, workspace as addressed_workspace};
 pub use bundle_status::BundleStatus;
+pub use cluster_status::ClusterStatus;
 pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile, ShippingStatus};
 pub(super) use events::{UnreadableEvent, decide, dispatch, read_canonical, refuse_own_hook, send_event};
 pub(super) use native_events::{UnreadNative, decide_native, read_native};
@@ -35,9 +39,8 @@ pub(super) use native_response::{
 };
 pub(super) use operation::{RequestLimit, Route};
 pub(super) use router::{find, misaddressed, paths, router};
-pub use status::{
-    BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches, RequiredMissing,
-};
+pub use status::{BrokenWorkspace, DaemonStatus, NotLoadedWorkspace, PowerlessSwitches, RequiredMissing};
 pub use trust::NotTrusted;
 pub(super) use unasked::{RefusedGuards, answer_refused, refuse_native};
+pub use worker_status::DegradedHook;
 pub(super) use workspaces::register_again;

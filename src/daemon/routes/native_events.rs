@@ -11,6 +11,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
+    addressed::{self, partial_event},
     events::{AuditedEvent, read, refuse_own_hook},
     extract::{ApiQuery, PathParameter},
     native_response::{AnsweredError, NativeAnswer, ResponseForm, parse_dialect, respond},
@@ -21,12 +22,13 @@ use crate::{
     daemon::{
         client,
         error::ApiError,
+        guard_scope::GuardScope,
         request_body::{self, BodyFailure},
         state::{DaemonState, RequestContext},
-        workspace_locator::{GuardScope, LocateError},
+        workspace_locator::LocateError,
     },
     dialect,
-    model::{DialectName, Event, EventError, EventOrigin, EventPeer, Outcome, PartialEvent},
+    model::{DialectName, Event, EventError, EventOrigin, EventPeer, Outcome, PartialEvent, WorkspaceId},
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,7 +59,8 @@ pub(super) async fn send_native_event(
     };
     let (dialect, error) = wrong_address;
     let origin = request.extensions().get().cloned();
-    let event = dialect::read_partial(dialect, &unasked::beginning(&context.share, request).await);
+    let workspace = addressed::workspace(request.headers());
+    let event = partial_event(dialect, workspace, &unasked::beginning(&context.share, request).await);
     let RequestContext { daemon: state, share } = &context;
     let guards = state.locator.guards_of_unreadable(&state.orchestrator, share.sender, &event).await;
     let unasked = UnaskedEvent { dialect, event, origin, guards, error };
@@ -79,7 +82,9 @@ async fn send_to(
             Ok(event) => (Ok(event), Some(body)),
             Err((error, origin)) => (Err(UnreadNative::invalid(body.to_bytes(), error, origin)), Some(body)),
         },
-        Err(BodyFailure { error, beginning }) => (Err(UnreadNative::cut_off(beginning, error, origin)), None),
+        Err(BodyFailure { error, beginning }) => {
+            (Err(UnreadNative::cut_off(beginning, error, origin).of_request(&headers)), None)
+        }
     };
     respond(decide_native(context, dialect, read).await, form)
 }
@@ -90,6 +95,8 @@ pub(in crate::daemon) struct UnreadNative {
     bytes: Bytes,
     error: ApiError,
     origin: Option<EventOrigin>,
+    /// The workspace that its request names.
+    workspace_id: Option<WorkspaceId>,
     /// Whether more of it would have come, so that what is there may be relied on.
     is_cut_off: bool,
 }
@@ -101,7 +108,13 @@ impl UnreadNative {
         error: ApiError,
         origin: Option<EventOrigin>,
     ) -> Box<Self> {
-        Box::new(Self { bytes: beginning, error, origin, is_cut_off: true })
+        Box::new(Self { bytes: beginning, error, origin, workspace_id: None, is_cut_off: true })
+    }
+
+    /// The same of a request with these headers.
+    pub(in crate::daemon) fn of_request(mut self: Box<Self>, headers: &HeaderMap) -> Box<Self> {
+        self.workspace_id = addressed::workspace(headers);
+        self
     }
 
     /// An event that is there to its end, and invalid.
@@ -110,7 +123,7 @@ impl UnreadNative {
         error: impl Into<ApiError>,
         origin: Option<EventOrigin>,
     ) -> Box<Self> {
-        Box::new(Self { bytes, error: error.into(), origin, is_cut_off: false })
+        Box::new(Self { bytes, error: error.into(), origin, workspace_id: None, is_cut_off: false })
     }
 }
 
@@ -198,8 +211,8 @@ fn with_session(headers: &HeaderMap, origin: Option<EventOrigin>) -> Option<Even
 /// of every workspace count.
 async fn unreadable(context: &RequestContext, dialect: DialectName, unread: UnreadNative) -> Box<Unanswered> {
     let RequestContext { daemon: state, share } = context;
-    let UnreadNative { bytes, error, is_cut_off, .. } = unread;
-    let event = dialect::read_partial(dialect, &bytes);
+    let UnreadNative { bytes, error, workspace_id, is_cut_off, .. } = unread;
+    let event = partial_event(dialect, workspace_id, &bytes);
     let guards = if is_cut_off {
         state.locator.guards(&state.orchestrator, share.sender, &state.settings, &event).await
     } else {

@@ -62,7 +62,10 @@ pub(super) const RUN_ERRORS: &[ErrorResponse] = &[
     (404, "The run is unknown"),
     (409, "Several workspaces have a run with this ID"),
 ];
-pub(super) const SAME_ROOT: &[ErrorResponse] = &[(409, "The directory belongs to another workspace")];
+pub(super) const MANAGED: &[ErrorResponse] =
+    &[(409, "The daemon is a node of a cluster, whose workspaces are those of its settings")];
+pub(super) const NOT_REGISTERED: &[ErrorResponse] =
+    &[(409, "The directory belongs to another workspace, or the daemon is a node of a cluster")];
 pub(super) const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] =
     &[(404, "The dialect or the workspace is unknown")];
 pub(super) const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")];

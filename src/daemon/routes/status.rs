@@ -12,11 +12,13 @@ use serde_json::json;
 
 use super::{
     bundle_status::{BundleStatus, nullable_bundle_status},
+    cluster_status::{ClusterStatus, nullable_cluster_status},
     data_status::{
         AUDIT_STATUS, AgentStatus, AuditStatus, DataStatus, LastGoodFile, agents_schema, last_good_schema,
         nullable_data_status,
     },
     trust::{self, NotTrusted},
+    worker_status::{DEGRADED_HOOK, DegradedHook, degraded_workers},
 };
 use crate::Orchestrator;
 use crate::daemon::{
@@ -81,6 +83,9 @@ pub struct DaemonStatus {
     /// The signed bundle, if one is configured.
     #[serde(default)]
     pub bundle: Option<BundleStatus>,
+    /// What it says as a node of a cluster, if it is one.
+    #[serde(default)]
+    pub cluster: Option<ClusterStatus>,
     /// The workspaces whose files have errors; at most 100.
     pub broken: Vec<BrokenWorkspace>,
     /// The required hooks that are not in force; at most 100.
@@ -159,20 +164,6 @@ pub struct NotLoadedWorkspace {
     pub why: String,
 }
 
-/// A hook whose workers do not serve.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct DegradedHook {
-    /// The ID of the workspace.
-    pub workspace: String,
-    /// The name of the hook.
-    pub hook: String,
-    /// `no_hello`: each event gets a process of its own; `failing`: events wait for the next worker.
-    pub reason: String,
-    /// What the last worker ended with.
-    pub why: String,
-}
-
 pub(super) static STATUS: Component = Component::built("Status", || {
     let audit = AUDIT_STATUS.described("The counters of the audit, if it is on.");
     let broken = json!({
@@ -225,6 +216,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("audit", json!({ "oneOf": [audit, { "type": "null" }] })),
             ("data", nullable_data_status()),
             ("bundle", nullable_bundle_status()),
+            ("cluster", nullable_cluster_status()),
             ("broken", broken),
             ("required_missing", required),
             ("powerless_switches", powerless),
@@ -234,7 +226,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("not_loaded", not_loaded),
             ("token_errors", strings("Why tokens could not be read again; the former ones stay valid.")),
         ],
-        &["tcp", "metrics", "audit", "data", "bundle"],
+        &["tcp", "metrics", "audit", "data", "bundle", "cluster"],
     )
 });
 
@@ -271,22 +263,6 @@ pub(super) static POWERLESS_SWITCHES: Component = Component::built("PowerlessSwi
             ("id", string("Its ID.")),
             ("switches", unsigned("The number of such switches.")),
             ("first", string("The first of them, with its file and line.")),
-        ],
-        &[],
-    )
-});
-
-pub(super) static DEGRADED_HOOK: Component = Component::built("DegradedHook", || {
-    object(
-        "A hook whose workers do not serve.",
-        [
-            ("workspace", string("The ID of the workspace.")),
-            ("hook", string("The name of the hook.")),
-            (
-                "reason",
-                string("`no_hello`: each event gets a process; `failing`: events wait for the next worker."),
-            ),
-            ("why", string("What the last worker ended with.")),
         ],
         &[],
     )
@@ -347,12 +323,13 @@ impl DaemonStatus {
                 .store_status()
                 .map(|store| DataStatus::of(store, orchestrator.outbox_counts())),
             bundle: state.bundle.as_ref().and_then(|keeper| BundleStatus::of(keeper, &state.settings)),
+            cluster: ClusterStatus::of(&state.settings),
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),
             trust: trust::counts(orchestrator),
             not_trusted: trust::not_trusted(orchestrator).take(MAX_BROKEN).collect(),
-            degraded_workers: degraded_workers(orchestrator),
+            degraded_workers: degraded_workers(orchestrator, MAX_BROKEN),
             not_loaded: not_loaded(&state.unloaded),
             token_errors: state.tokens.errors(),
         }
@@ -367,17 +344,6 @@ fn not_loaded(unloaded: &UnloadedWorkspaces) -> Vec<NotLoadedWorkspace> {
         why: why.to_string(),
     });
     shown.collect()
-}
-
-fn degraded_workers(orchestrator: &Orchestrator) -> Vec<DegradedHook> {
-    let degraded = orchestrator.degraded_workers().into_iter().take(MAX_BROKEN);
-    let hooks = degraded.map(|(workspace, workers)| DegradedHook {
-        workspace: workspace.to_string(),
-        hook: workers.hook.to_string(),
-        reason: workers.degradation.as_str().to_owned(),
-        why: workers.why.to_string(),
-    });
-    hooks.collect()
 }
 
 fn required_missing(orchestrator: &Orchestrator) -> Vec<RequiredMissing> {

@@ -19,14 +19,14 @@ use super::{
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
     shared::{
         AS, BODY_ERRORS, DIALECT, EVENT_ERRORS, EVENT_KIND, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION,
-        NO_METRICS, ONE_WORKSPACE, RECORDED_DIALECT, RECORDED_SESSION, RUN_ERRORS, RUN_ID, RUN_LIMIT,
-        SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE, VERDICT, WORKSPACE_ID, WORKSPACE_OF_RUN,
+        MANAGED, NO_METRICS, NOT_REGISTERED, ONE_WORKSPACE, RECORDED_DIALECT, RECORDED_SESSION, RUN_ERRORS,
+        RUN_ID, RUN_LIMIT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE, VERDICT, WORKSPACE_ID,
+        WORKSPACE_OF_RUN,
     },
-    status::{
-        self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
-    },
+    status::{self, BROKEN_WORKSPACE, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING},
     stop::{DRAIN, HANDOVER, HANDOVER_REQUEST},
     stream,
+    worker_status::DEGRADED_HOOK,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
 use crate::daemon::{
@@ -41,12 +41,13 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 28] = [
+static COMPONENTS: [&Component; 29] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
     &RELOAD_VIEW,
     &super::bundle_status::BUNDLE_STATUS,
+    &super::cluster_status::CLUSTER_STATUS,
     &DATA_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
@@ -200,7 +201,7 @@ pub(super) static ROUTES: [Route; 21] = [
                         body: Json(One(&WORKSPACE_DETAILS)),
                     },
                 ],
-                errors: &[BODY_ERRORS, INVALID_REGISTRATION, SAME_ROOT],
+                errors: &[BODY_ERRORS, INVALID_REGISTRATION, NOT_REGISTERED],
                 handler: |method| on(method, workspaces::register),
             },
             Operation {
@@ -230,7 +231,7 @@ pub(super) static ROUTES: [Route; 21] = [
                     description: "The workspace is removed",
                     body: Empty,
                 }],
-                errors: &[INVALID_ID, UNKNOWN_WORKSPACE],
+                errors: &[INVALID_ID, UNKNOWN_WORKSPACE, MANAGED],
                 handler: |method| on(method, workspaces::remove),
             },
         ],

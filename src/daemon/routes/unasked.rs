@@ -9,6 +9,7 @@ use axum::{
 };
 
 use super::{
+    addressed::{self, partial_event},
     events::{confirm_unasked, refuse_own_hook},
     native_response::{
         AnsweredError, NATIVE_EVENTS_PREFIX, NativeAnswer, ResponseForm, parse_dialect, respond,
@@ -17,10 +18,10 @@ use super::{
 use crate::{
     daemon::{
         error::{ApiError, Retry},
+        guard_scope::GuardScope,
         listener_share::ListenerShare,
         request_body::{self, BEGINNING_BYTES},
         state::{DaemonState, RequestContext},
-        workspace_locator::GuardScope,
     },
     dialect,
     model::{DialectName, EventKind, EventOrigin, Note, Outcome, PartialEvent, Verdict},
@@ -136,21 +137,21 @@ pub(in crate::daemon) async fn answer_refused(
         return own_hook.into_response();
     }
     let origin = request.extensions().get().cloned();
-    let beginning = beginning(&context.share, request).await;
-    respond(refuse_native(context, (dialect, origin), &beginning, (error, guards)).await, form)
+    let workspace = addressed::workspace(request.headers());
+    let event = partial_event(dialect, workspace, &beginning(&context.share, request).await);
+    respond(refuse_native(context, (dialect, origin), event, (error, guards)).await, form)
 }
 
-/// The answer to an agent's event that was refused before it was read, by its beginning.
+/// The answer to an agent's event that was refused before it was read, by what is known of it.
 ///
 /// Returns the error for hosts with canonical events.
 pub(in crate::daemon) async fn refuse_native(
     context: &RequestContext,
     (dialect, origin): (DialectName, Option<EventOrigin>),
-    beginning: &[u8],
+    event: PartialEvent,
     (error, guards): (ApiError, RefusedGuards),
 ) -> Result<NativeAnswer, ApiError> {
     let state = &context.daemon;
-    let event = dialect::read_partial(dialect, beginning);
     let guards = match guards {
         RefusedGuards::NotLoaded => GuardScope::NotLoaded,
         RefusedGuards::Loaded => state.locator.known_guards(&state.orchestrator, &event),

@@ -210,6 +210,7 @@ pub(super) async fn register(
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
     let id = workspace_id(&id)?;
+    refuse_on_node(&state)?;
     let bounds = share.body_bounds(SMALL_BODY_BYTES);
     let registration: WorkspaceRegistration = request_body::read_as(&headers, body, bounds).await?;
     let body = json!(registration);
@@ -252,12 +253,13 @@ impl WorkspaceRegistration {
 
 /// Has a workspace registered as a client has registered it with the daemon that this one replaces.
 ///
-/// Returns an error if the body is not one of this version.
+/// Returns an error if the body is not one of this version, or if this daemon is a node.
 pub(in crate::daemon) fn register_again(
     state: &DaemonState,
     id: &WorkspaceId,
     body: Value,
 ) -> Result<(), String> {
+    refuse_on_node(state).map_err(|error| error.to_string())?;
     let registration: WorkspaceRegistration =
         serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
     let settings = registration.settings().map_err(|error| error.to_string())?;
@@ -279,6 +281,7 @@ pub(super) async fn remove(
     PathParameter(id): PathParameter,
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
+    refuse_on_node(&state)?;
     let removed = id.clone();
     let permit = state.handover.registration().ok_or_else(ApiError::shutting_down)?;
     let gone = tokio::spawn(async move {
@@ -293,6 +296,12 @@ pub(super) async fn remove(
         return Err(unknown_workspace(&id));
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Returns an error if this daemon is a node of a cluster: a client of the balancer would change the workspaces of one node,
+/// and the others would not know.
+fn refuse_on_node(state: &DaemonState) -> Result<(), ApiError> {
+    if state.settings.cluster.enabled { Err(ApiError::managed()) } else { Ok(()) }
 }
 
 /// The error about a workspace that is not loaded, or not known at all.

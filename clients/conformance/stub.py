@@ -48,7 +48,9 @@ class Http:
     async def read(reader):
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        return json.loads(await reader.readexactly(int(length.split(b":")[1]))), None
+        event = json.loads(await reader.readexactly(int(length.split(b":")[1])))
+        fields = [line.decode().partition(": ") for line in head.split(b"\r\n")[1:]]
+        return event, {name.lower(): value for name, _, value in fields}
 
     @staticmethod
     def write(answer, event, _):
@@ -73,6 +75,10 @@ def serve(case, door):
                     continue
                 event, number = read
                 answer = next(answers, TOO_MANY)
+                # What a balancer in between has read. Lines have none.
+                wanted = answer.get("headers", {}) if door is Http else {}
+                if any(number.get(name) != value for name, value in wanted.items()):
+                    answer = {"answer": {"verdict": "halt", "reason": f"headers {number}"}}
                 if answer.get("hang"):
                     await reader.read()
                     break

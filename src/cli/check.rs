@@ -8,6 +8,7 @@ use serde::Serialize;
 #[cfg(feature = "daemon")]
 use super::doctor;
 use super::{
+    cluster_check::ClusterFlag,
     diagnostics,
     exit::{CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
@@ -58,6 +59,9 @@ pub(super) struct CheckCommand {
     #[arg(long)]
     strict: bool,
 
+    #[command(flatten)]
+    cluster: ClusterFlag,
+
     /// Start no worker; run nothing of the workspace
     #[arg(long)]
     no_start: bool,
@@ -103,6 +107,8 @@ impl CheckCommand {
             let doubled = doubled.collect();
             loaded.warn(doubled);
         }
+        let of_nodes = self.cluster.warnings(&loaded.hooks, &found.settings);
+        loaded.warn(of_nodes);
         let diagnostics = found.diagnostics.iter().chain(&loaded.diagnostics);
         let diagnostics: Vec<_> = diagnostics.cloned().map(as_error).collect();
         let diagnostics: Vec<&Diagnostic> = diagnostics.iter().collect();

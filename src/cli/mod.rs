@@ -15,6 +15,7 @@ mod bench;
 mod bundle;
 mod change_text;
 mod check;
+mod cluster_check;
 #[cfg(feature = "daemon")]
 mod connect;
 mod convert;
@@ -54,6 +55,8 @@ mod record;
 mod relay;
 #[cfg(feature = "daemon")]
 mod reload;
+#[cfg(feature = "daemon")]
+mod remote_relay;
 mod replay;
 mod rule_trace;
 #[cfg(feature = "daemon")]

@@ -20,6 +20,7 @@ use super::{
     escape,
     exit::{BLOCK, Exit},
     fire::is_below_hookyard,
+    remote_relay::{RemoteError, RemoteFlags, RemoteTimes},
     screen::Screen,
 };
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     daemon::{Client, ClientError, ClientResponse, Exchange, ProcessAnswer},
     dialect,
     handler::command::{TRACEPARENT, mark_of_environment},
-    model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
+    model::{Address, DialectName, EventKind, HostResponse, Outcome, Verdict},
     run::next_decision_id,
 };
 
@@ -65,11 +66,13 @@ const FOOTER: &str = "\
 Examples:
   cat event.json | hookyard relay --dialect gemini
   hookyard relay --dialect codebuddy --if-down block
+  hookyard relay --dialect claude --if-down block --url https://hooks.example.com --token-file ~/.hooks-token --workspace shop
 
 Use a line like the second one as the `command` of a hook in the agent's settings. Start the daemon with \
 `hookyard serve`. Without an answer from the daemon, `--if-down allow` prints a note on standard error and lets the \
 agent proceed; use `--if-down block` for hooks that guard. It retries for `--wait` while the daemon restarts. It never sends \
-an event twice if its hooks may have run, unless the event has an id by which they can recognise a repetition. Choose a \
+an event twice if its hooks may have run, unless the event has an id by which they can recognise a repetition. Events for \
+`--url` have one always. Choose a \
 shorter wait and a shorter timeout than the agent has for the hook in its settings.";
 
 /// Pass an agent's event to the daemon, and its answer back
@@ -108,6 +111,9 @@ pub(super) struct RelayCommand {
     attempted: bool,
 
     #[command(flatten)]
+    remote: RemoteFlags,
+
+    #[command(flatten)]
     socket: SocketFlag,
 }
 
@@ -118,6 +124,8 @@ enum RelayError {
     Client(#[from] ClientError),
     #[error(transparent)]
     NotStarted(#[from] StartFailed),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
 }
 
 /// Reads a duration longer than zero.
@@ -158,7 +166,8 @@ impl RelayCommand {
         socket: Option<OsString>,
     ) -> Self {
         let socket = SocketFlag::at(socket);
-        Self { dialect, if_down, start, adopted, wait, timeout, attempted: false, socket }
+        let remote = RemoteFlags::default();
+        Self { dialect, if_down, start, adopted, wait, timeout, attempted: false, remote, socket }
     }
 
     pub(super) fn run(self, screen: &Screen) -> Exit {
@@ -170,8 +179,11 @@ impl RelayCommand {
         } else {
             Attempt { event: read_event(screen), exchange: None }
         };
-        let client = self.client();
-        let response = match self.ask(&client, &event, exchange) {
+        let asked = match &self.remote.url {
+            Some(server) => self.ask_remote(server, &event),
+            None => self.ask(&self.client(), &event, exchange),
+        };
+        let response = match asked {
             Ok(answer) => answer.into_response(),
             // No opinion, and nothing on standard error, which is one in some dialects.
             Err(RelayError::Client(ClientError::Refused { status: OWN_HOOK, .. })) => HostResponse::default(),
@@ -233,6 +245,12 @@ impl RelayCommand {
             thread::sleep(pause.min(left));
             pause = (pause * 2).min(MAX_PAUSE);
         }
+    }
+
+    /// Sends the event to a server elsewhere.
+    fn ask_remote(&self, server: &Address, event: &[u8]) -> Result<ProcessAnswer, RelayError> {
+        let times = RemoteTimes { timeout: self.timeout, wait: self.wait() };
+        Ok(self.remote.ask(server, (self.dialect, event), times)?)
     }
 
     fn wait(&self) -> Duration {

@@ -53,7 +53,8 @@ fn a_lame_duck_is_not_ready_and_takes_events() {
     assert_eq!(daemon.control().send("POST", "/v1/drain", None).unwrap().status, 202);
     let unready = daemon.send("GET", "/readyz", None);
     let body: Value = serde_json::from_slice(&unready.body).unwrap();
-    assert_eq!((unready.status, &body["error"]["code"]), (503, &json!("shutting_down")));
+    assert_eq!((unready.status, &body["error"]["code"]), (503, &json!("draining")));
+    assert_eq!(unready.header("connection"), Some("close"), "also to a balancer's check");
     assert_eq!(daemon.get("/v1/status")["phase"], "draining");
     wait_until("it says so", || daemon.log().contains("about to stop: events are still taken"));
     assert_eq!(daemon.post("/v1/events", &event("Bash"))["verdict"], "block");
@@ -70,6 +71,10 @@ fn a_lame_duck_is_not_ready_and_takes_events() {
     wait_until("events are refused", || {
         daemon.send("POST", "/v1/events", Some(&event("Bash"))).status == 503
     });
+    let refused = daemon.send("POST", "/v1/events", Some(&event("Bash")));
+    assert_eq!((refused.status, refused.header("connection")), (503, Some("close")));
+    let unready: Value = serde_json::from_slice(&daemon.send("GET", "/readyz", None).body).unwrap();
+    assert_eq!(unready["error"]["code"], "shutting_down", "it takes no events any more");
     fs::write(daemon.path().join("shop/go"), "").unwrap();
     assert_eq!(waiting.join().unwrap().status, 200);
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());

@@ -105,6 +105,7 @@ const APPROVALS: [(&str, &[&str]); 7] = [
         "of_settings",
         &[
             "src/cli/bundle/push.rs",
+            "src/cli/remote_relay.rs",
             "src/daemon/bundle/fetch.rs",
             "src/daemon/ship/request.rs",
             "src/daemon/traces/exporter.rs",

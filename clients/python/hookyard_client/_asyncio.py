@@ -12,7 +12,7 @@ from ._json import event_bytes
 from ._limits import Attempts, CallOptions, Limits
 from ._outcome import Outcome, outcome_without, read_outcome
 from ._problem import Problem, bad_answer, closed, down, late, lost
-from ._wire import CONNECTION, DRAINING, LONGEST_REST, HttpReader, LineSplitter, cut, line_of, read_line, request_of
+from ._wire import CONNECTION, DRAINING, LONGEST_REST, HttpReader, LineSplitter, cut, for_balancers, line_of, read_line, request_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -262,7 +262,7 @@ class HttpDoor:
     async def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
         if self._is_closed:
             raise closed()
-        return await _until(attempts, self._post(event, trace))
+        return await _until(attempts, self._post(event, trace, attempts))
 
     def close(self) -> None:
         self._is_closed = True
@@ -273,9 +273,9 @@ class HttpDoor:
         for writer in self._in_use:
             writer.transport.abort()
 
-    async def _post(self, event: bytes, trace: Optional[str]) -> Any:
+    async def _post(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
         address, http = self._address, HttpReader()
-        request = request_of(address.path, address.authority, event, trace, address.token())
+        request = request_of(address.path, address.authority, event, trace, address.token(), for_balancers(attempts.event))
         reader, writer = self._take() or await self._open()
         self._in_use.add(writer)
         is_good = False

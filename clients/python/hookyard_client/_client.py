@@ -14,7 +14,7 @@ from ._json import event_bytes
 from ._limits import Attempts, CallOptions, Limits
 from ._outcome import Outcome, outcome_without, read_outcome
 from ._problem import Problem, bad_answer, closed, down, late, lost
-from ._wire import CONNECTION, DRAINING, LONGEST_REST, HttpReader, LineSplitter, cut, line_of, read_line, request_of
+from ._wire import CONNECTION, DRAINING, LONGEST_REST, HttpReader, LineSplitter, cut, for_balancers, line_of, read_line, request_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -247,7 +247,7 @@ class _HttpConnection(_Connection):
 
     def ask(self, event: bytes, trace: Optional[str], attempts: Attempts) -> Any:
         address, reader = self._address, HttpReader()
-        self.send(request_of(address.path, address.authority, event, trace, address.token()), attempts)
+        self.send(request_of(address.path, address.authority, event, trace, address.token(), for_balancers(attempts.event)), attempts)
         while not reader.is_whole:
             chunk = self.receive(attempts)
             if not chunk:

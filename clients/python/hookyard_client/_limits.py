@@ -98,6 +98,8 @@ class Attempts:
         self._last = min(self.deadline, start + retry_for)
         self._has_id = event.get("event_id") is not None or event.get("tool_call_id") is not None
         self._pause = self._FIRST_PAUSE
+        self.event = event
+        """What is sent."""
 
     def pause(self, problem: Problem) -> float:
         """How long to wait before the next attempt. Raises the problem if there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 from ._json import InexactNumber, parse
 from ._problem import Problem, bad_answer, daemon_error, lost
@@ -20,6 +20,9 @@ CONNECTION = "connection"
 """Stands for an id: the error is about the connection, which ends."""
 
 _LONGEST_HEAD = 64 << 10
+
+# What is not encoded in headers. `urllib` would take longer to import than the rest.
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 class LineSplitter:
@@ -76,9 +79,21 @@ def read_line(line: bytes) -> tuple[Any, Any, Optional[Problem]]:
     return number, answer.get("outcome"), inexact or (None if error is None else daemon_error(error))
 
 
-def request_of(path: str, authority: str, event: bytes, trace: Optional[str], token: Optional[str]) -> bytes:
-    """The request of an event."""
-    head = f"POST {path} HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\ncontent-length: {len(event)}\r\n"
+def for_balancers(event: Mapping[str, Any]) -> str:
+    """What a balancer must know of an event, and reads in no body, as headers: its run, and its id."""
+    said = ""
+    for name, key in (("x-hookyard-run", "run_id"), ("x-hookyard-event-id", "event_id")):
+        value = event.get(key)
+        # The daemon refuses any other id.
+        if isinstance(value, str):
+            encoded = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in value.encode(errors="replace"))
+            said += f"{name}: {encoded}\r\n"
+    return said
+
+
+def request_of(path: str, authority: str, event: bytes, trace: Optional[str], token: Optional[str], said: str = "") -> bytes:
+    """The request of an event. `said` are headers about it."""
+    head = f"POST {path} HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\ncontent-length: {len(event)}\r\n{said}"
     if trace is not None:
         head += f"traceparent: {trace}\r\n"
     if token is not None:

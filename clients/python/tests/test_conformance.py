@@ -82,7 +82,7 @@ class Conformance:
         options = {"if_down": if_down, "timeout": case.get("timeout", 60), "retry_for": case.get("retry_for", 30),
                    "on_problem": lambda *report: told.append(report)}
         given = case.get("input", {"command": "ls"})
-        fields = {"run": "r", "tool": {"name": "Bash", "input": given}, **({"id": case["id"]} if "id" in case else {})}
+        fields = {"run": case.get("run", "r"), "tool": {"name": "Bash", "input": given}, **({"id": case["id"]} if "id" in case else {})}
         outcome = self.client.ask("before_tool_dispatch", address, options, fields)
         problem = outcome.problem
         if "expect" in case:

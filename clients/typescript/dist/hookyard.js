@@ -54,7 +54,7 @@ export class Hookyard extends Events {
         for (let pause = FIRST_PAUSE;; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
             signal?.throwIfAborted();
             try {
-                return await this.#attempt(text, trace, deadline - performance.now(), limits, signal);
+                return await this.#attempt(event, text, trace, deadline - performance.now(), limits, signal);
             }
             catch (error) {
                 const mayRetry = error instanceof Problem && (error.retry === "safe" || (error.retry === "may_repeat" && hasId));
@@ -67,8 +67,8 @@ export class Hookyard extends Events {
             }
         }
     }
-    async #attempt(event, trace, left, { timeoutMs }, signal) {
-        const flight = this.#door.ask(event, trace);
+    async #attempt(event, text, trace, left, { timeoutMs }, signal) {
+        const flight = this.#door.ask(text, trace, event);
         const timer = setTimeout(() => flight.cancel(late(timeoutMs)), left);
         const abort = () => flight.cancel(signal?.reason);
         signal?.addEventListener("abort", abort);

@@ -22,10 +22,10 @@ export class HttpDoor {
         const { Agent } = this.#scheme();
         this.#agent = new Agent({ keepAlive: true, timeout: LONGEST_REST });
     }
-    ask(event, traceparent) {
+    ask(event, traceparent, from) {
         const cancelled = new AbortController();
         const cancel = (reason) => cancelled.abort(reason);
-        const answer = this.#post(event, traceparent, cancelled.signal).catch((error) => {
+        const answer = this.#post(event, traceparent, from, cancelled.signal).catch((error) => {
             throw cancelled.signal.aborted ? cancelled.signal.reason : this.#isClosed.signal.aborted ? closed() : error;
         });
         return { answer, cancel };
@@ -34,10 +34,10 @@ export class HttpDoor {
         this.#isClosed.abort();
         this.#agent.destroy();
     }
-    async #post(event, traceparent, cancelled) {
+    async #post(event, traceparent, from, cancelled) {
         if (this.#isClosed.signal.aborted)
             throw closed();
-        const request = this.#request(event, traceparent);
+        const request = this.#request(event, traceparent, from);
         let isConnected = false;
         request.on("error", () => { });
         request.on("socket", (socket) => {
@@ -66,10 +66,11 @@ export class HttpDoor {
             throw isConnected ? lost(code ?? message) : down(String(this.address), code ?? message);
         }
     }
-    #request(event, traceparent) {
+    #request(event, traceparent, from) {
         const headers = {
             "content-type": "application/json",
             "content-length": Buffer.byteLength(event),
+            ...forBalancers(from),
         };
         if (traceparent !== undefined)
             headers["traceparent"] = traceparent;
@@ -85,6 +86,16 @@ export class HttpDoor {
     #scheme() {
         return this.address instanceof URL && this.address.protocol === "https:" ? https : http;
     }
+}
+/** What a balancer must know of an event, and reads in no body: its run, and its id. */
+function forBalancers({ run_id, event_id }) {
+    const said = {};
+    for (const [name, id] of [["x-hookyard-run", run_id], ["x-hookyard-event-id", event_id]]) {
+        // The daemon refuses any other id.
+        if (typeof id === "string" && !/[\uD800-\uDFFF]/u.test(id))
+            said[name] = encodeURIComponent(id);
+    }
+    return said;
 }
 async function body(response) {
     const chunks = [];

@@ -1,5 +1,7 @@
 /** How events get to a daemon. */
 
+import type { CanonicalEvent } from "./schema.js";
+
 /** An event on its way. */
 export interface Flight {
   /** The outcome as it came. Rejects with a `Problem`, or with the reason of `cancel`. */
@@ -10,8 +12,8 @@ export interface Flight {
 
 /** One way to a daemon. */
 export interface Door {
-  /** Sends an event, which is JSON. */
-  ask(event: string, traceparent: string | undefined): Flight;
+  /** Sends an event, which is JSON, and was `from` this. */
+  ask(event: string, traceparent: string | undefined, from: CanonicalEvent): Flight;
   /** Ends what is in flight and all connections. */
   close(): void;
 }

@@ -73,7 +73,7 @@ export class Hookyard extends Events {
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       signal?.throwIfAborted();
       try {
-        return await this.#attempt(text, trace, deadline - performance.now(), limits, signal);
+        return await this.#attempt(event, text, trace, deadline - performance.now(), limits, signal);
       } catch (error) {
         const mayRetry = error instanceof Problem && (error.retry === "safe" || (error.retry === "may_repeat" && hasId));
         if (!mayRetry) throw error;
@@ -85,9 +85,9 @@ export class Hookyard extends Events {
   }
 
   async #attempt(
-    event: string, trace: string | undefined, left: number, { timeoutMs }: Limits, signal?: AbortSignal,
+    event: CanonicalEvent, text: string, trace: string | undefined, left: number, { timeoutMs }: Limits, signal?: AbortSignal,
   ): Promise<unknown> {
-    const flight = this.#door.ask(event, trace);
+    const flight = this.#door.ask(text, trace, event);
     const timer = setTimeout(() => flight.cancel(late(timeoutMs)), left);
     const abort = (): void => flight.cancel(signal?.reason);
     signal?.addEventListener("abort", abort);

@@ -8,6 +8,7 @@ import https from "node:https";
 import { LONGEST_ANSWER, type Door, type Flight } from "./door.js";
 import { InexactNumber, parse } from "./json.js";
 import { badAnswer, closed, daemonError, down, lost, Problem } from "./problem.js";
+import type { CanonicalEvent } from "./schema.js";
 import { checkSocket } from "./socket.js";
 
 /** How long a connection may rest, in milliseconds: the daemon ends it after `limits.idle_timeout`. */
@@ -27,10 +28,10 @@ export class HttpDoor implements Door {
     this.#agent = new Agent({ keepAlive: true, timeout: LONGEST_REST });
   }
 
-  ask(event: string, traceparent: string | undefined): Flight {
+  ask(event: string, traceparent: string | undefined, from: CanonicalEvent): Flight {
     const cancelled = new AbortController();
     const cancel = (reason: unknown): void => cancelled.abort(reason);
-    const answer = this.#post(event, traceparent, cancelled.signal).catch((error: unknown) => {
+    const answer = this.#post(event, traceparent, from, cancelled.signal).catch((error: unknown) => {
       throw cancelled.signal.aborted ? cancelled.signal.reason : this.#isClosed.signal.aborted ? closed() : error;
     });
     return { answer, cancel };
@@ -41,9 +42,11 @@ export class HttpDoor implements Door {
     this.#agent.destroy();
   }
 
-  async #post(event: string, traceparent: string | undefined, cancelled: AbortSignal): Promise<unknown> {
+  async #post(
+    event: string, traceparent: string | undefined, from: CanonicalEvent, cancelled: AbortSignal,
+  ): Promise<unknown> {
     if (this.#isClosed.signal.aborted) throw closed();
-    const request = this.#request(event, traceparent);
+    const request = this.#request(event, traceparent, from);
     let isConnected = false;
     request.on("error", () => {});
     request.on("socket", (socket) => {
@@ -68,10 +71,11 @@ export class HttpDoor implements Door {
     }
   }
 
-  #request(event: string, traceparent: string | undefined): ClientRequest {
+  #request(event: string, traceparent: string | undefined, from: CanonicalEvent): ClientRequest {
     const headers: Record<string, string | number> = {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(event),
+      ...forBalancers(from),
     };
     if (traceparent !== undefined) headers["traceparent"] = traceparent;
     if (this.token) headers["authorization"] = `Bearer ${this.token().trim()}`;
@@ -86,6 +90,16 @@ export class HttpDoor implements Door {
   #scheme(): typeof http | typeof https {
     return this.address instanceof URL && this.address.protocol === "https:" ? https : http;
   }
+}
+
+/** What a balancer must know of an event, and reads in no body: its run, and its id. */
+function forBalancers({ run_id, event_id }: CanonicalEvent): Record<string, string> {
+  const said: Record<string, string> = {};
+  for (const [name, id] of [["x-hookyard-run", run_id], ["x-hookyard-event-id", event_id]] as const) {
+    // The daemon refuses any other id.
+    if (typeof id === "string" && !/[\uD800-\uDFFF]/u.test(id)) said[name] = encodeURIComponent(id);
+  }
+  return said;
 }
 
 async function body(response: IncomingMessage): Promise<string> {

@@ -76,11 +76,11 @@ describe("conformance", () => {
   }
 });
 
-async function judge({ id, input = { command: "ls" }, timeout = 60, retry_for = 30, problem, expect }, path, door, ifDown) {
+async function judge({ run = "r", id, input = { command: "ls" }, timeout = 60, retry_for = 30, problem, expect }, path, door, ifDown) {
   const told = [];
   const options = { ifDown, timeoutMs: timeout * 1000, retryForMs: retry_for * 1000, onProblem: (...report) => told.push(report) };
   const yard = await connect({ [door === "lines" ? "lines" : "socket"]: path, ...options });
-  const outcome = await yard.beforeToolDispatch({ run: "r", id, tool: { name: "Bash", input } });
+  const outcome = await yard.beforeToolDispatch({ run, id, tool: { name: "Bash", input } });
   yard.close();
   if (expect) {
     assert.equal(outcome.problem, undefined);

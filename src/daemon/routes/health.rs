@@ -40,10 +40,15 @@ pub(super) async fn ready(State(state): State<Arc<DaemonState>>) -> Result<&'sta
             unready.map_or(Ok("ready\n"), Err)
         }
         DaemonPhase::Starting => Err(ApiError::starting()),
-        DaemonPhase::LameDuck | DaemonPhase::Draining => {
-            Err(state.loading.failure().unwrap_or_else(ApiError::shutting_down))
-        }
+        DaemonPhase::LameDuck => Err(state.loading.failure().unwrap_or_else(draining)),
+        DaemonPhase::Draining => Err(state.loading.failure().unwrap_or_else(ApiError::shutting_down)),
     }
+}
+
+/// The error of a daemon that is about to stop, and takes events until it does.
+fn draining() -> ApiError {
+    let hint = "send further events to another daemon; this one still answers those that come";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "draining", "hookyard is about to stop", hint)
 }
 
 /// The error that names a required hook which is not in force.

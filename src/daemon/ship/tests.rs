@@ -1,17 +1,11 @@
 //! What waits on disk, whatever a process has left there.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    os::unix::fs::symlink,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, thread, time::Duration};
 
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use super::spool::{Spool, SpoolAdoption};
 

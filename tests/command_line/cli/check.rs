@@ -323,3 +323,23 @@ fn files_that_look_like_hook_files_and_are_not_loaded_are_named() {
     let done = run(shop.path(), &["check"]);
     assert!(done.out.contains("0 errors, 0 warnings"), "{done:?}");
 }
+
+#[test]
+fn hooks_that_look_at_files_of_agents_are_warned_of_on_a_node() {
+    let shop = workspace(&[
+        (
+            "format",
+            &hook("format", "after_tool_dispatch", "jq -r .tool_input.file_path | xargs prettier", ""),
+        ),
+        ("judge", &hook("judge", "after_tool_dispatch", "jq .tool_input.command", "")),
+    ]);
+    assert!(!run(shop.path(), &["check"]).out.contains("agent-files"));
+    let done = run(shop.path(), &["check", "--cluster"]);
+    let warnings: Vec<_> = done.out.lines().filter(|line| line.contains("warning[agent-files]")).collect();
+    assert_eq!((done.code, warnings.len()), (0, 1), "{}", done.out);
+    assert!(done.out.contains("the hook `format` looks at the file that a tool works on"), "{}", done.out);
+    let settings = shop.path().join("node.yaml");
+    std::fs::write(&settings, "cluster: { enabled: true }\n").unwrap();
+    let report = run(shop.path(), &["check", "--json", "--config", settings.to_str().unwrap()]).json();
+    assert_eq!(report["diagnostics"][0]["code"], "agent-files", "{report}");
+}

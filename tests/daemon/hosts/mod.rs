@@ -14,6 +14,7 @@ mod recording;
 mod relay;
 mod relay_answers;
 mod relay_wait;
+mod remote_relay;
 mod runs;
 mod small_relay;
 mod stream;

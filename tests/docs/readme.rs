@@ -18,9 +18,10 @@ fn repository() -> PathBuf {
 }
 
 /// The directories with pages that people read.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "",
     "config/container",
+    "config/fleet",
     "config/packages",
     "config/recordings",
     "config/workers",

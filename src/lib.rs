@@ -158,6 +158,8 @@ pub use orchestrator::{
 pub use run::{
     ActiveEvent, FinishedEvent, Halt, Notice, OutcomeObserver, RunActivity, RunPhase, RunRef, RunStatus,
 };
+#[cfg(feature = "cluster")]
+pub use store::ClusterError;
 #[cfg(feature = "store")]
 pub use store::StoreError;
 

@@ -10,6 +10,8 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+#[cfg(feature = "cluster")]
+use super::cluster::ClusterCommand;
 #[cfg(feature = "daemon")]
 use super::{
     add::AddCommand,
@@ -134,6 +136,8 @@ pub(super) enum CliCommand {
     Disconnect(DisconnectCommand),
     #[cfg(feature = "daemon")]
     Bundle(Box<BundleCommand>),
+    #[cfg(feature = "cluster")]
+    Cluster(Box<ClusterCommand>),
     #[cfg(feature = "daemon")]
     Doctor(DoctorCommand),
     #[cfg(feature = "daemon")]

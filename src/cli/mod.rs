@@ -15,6 +15,8 @@ mod bench;
 mod bundle;
 mod change_text;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod cluster_check;
 #[cfg(feature = "daemon")]
 mod connect;
@@ -200,6 +202,8 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
         CliCommand::Connect(connect) => connect.run(screen),
         CliCommand::Disconnect(disconnect) => disconnect.run(screen),
         CliCommand::Bundle(bundle) => bundle.run(screen, on_runtime),
+        #[cfg(feature = "cluster")]
+        CliCommand::Cluster(cluster) => on_runtime(Box::pin(cluster.run(screen))),
         CliCommand::Doctor(doctor) => doctor.run(screen),
         CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(screen),
         CliCommand::Serve(serve) => {
@@ -261,6 +265,8 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Outbox(_)
         | CliCommand::Reload(_)
         | CliCommand::Workspaces(_) => return None,
+        #[cfg(feature = "cluster")]
+        CliCommand::Cluster(_) => return None,
     };
     is_inside_hook().then(|| {
         screen.error(

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     daemon::{
-        AgentStatus, AuditStatus, BundleStatus, ClusterStatus, DaemonStatus, DataStatus, LastGoodFile,
-        ShippingStatus,
+        AgentStatus, AuditStatus, BundleStatus, ClusterStatus, ClusterStoreStatus, DaemonStatus, DataStatus,
+        LastGoodFile, ShippingStatus,
     },
     model::Timestamp,
 };
@@ -213,7 +213,27 @@ fn cluster_fact(cluster: &ClusterStatus) -> String {
         "settings" => "",
         _ => ", named after its machine: set `node`",
     };
-    format!("a node{named_by}; takes events whose requests name run and workspace")
+    let store = match &cluster.store {
+        None => "; halts are its own".to_owned(),
+        Some(store) => format!("; {}", store_fact(store)),
+    };
+    format!("a node{named_by}; takes events whose requests name run and workspace{store}")
+}
+
+/// How the store is in which nodes share halts.
+fn store_fact(store: &ClusterStoreStatus) -> String {
+    let heard = match store.heard_ms {
+        None => "never heard of".to_owned(),
+        Some(heard) => format!("heard of {} ago", coarse_duration(Duration::from_millis(heard))),
+    };
+    let fresh = if store.fresh { "knows all halts" } else { "may miss halts of other nodes" };
+    let unstored = if store.unstored > 0 {
+        format!(", {} of its own not stored", store.unstored)
+    } else {
+        String::new()
+    };
+    let error = store.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    format!("{fresh}, {}{unstored}, store {heard}{error}", plural(store.halts, "halt"))
 }
 
 fn data_fact(data: Option<&DataStatus>) -> String {

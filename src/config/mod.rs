@@ -109,7 +109,7 @@ pub use settings::{
     HandlerMode, HandlerSettings, HttpSettings, LevelSandboxSettings, LevelSettings, LimitSettings,
     ListenSettings, ModelSettings, NativePoolSettings, OutboxSettings, PoolSettings, SandboxLimitSettings,
     SandboxSettings, SecretSources, Settings, ShipFormat, ShipSettings, StalePolicy, TraceSettings,
-    WorkerPoolSettings, WorkspaceSettings,
+    UnsurePolicy, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file, is_adopting_relay};

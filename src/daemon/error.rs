@@ -203,6 +203,15 @@ impl ApiError {
 
     pub(super) const NOT_AUDITED: &str = "not_audited";
 
+    /// The codes of what the store of a cluster does not know or confirm.
+    const CLUSTER_UNSURE: &str = "cluster_unsure";
+    const HALT_NOT_STORED: &str = "halt_not_stored";
+
+    /// Whether this node may not answer, since the others may know better.
+    pub(super) fn is_of_cluster(&self) -> bool {
+        [Self::CLUSTER_UNSURE, Self::HALT_NOT_STORED].contains(&self.code)
+    }
+
     /// The line of a decision could not be written, and `audit.required` is set.
     pub(super) fn not_audited() -> Self {
         let message = "the decision could not be written to the audit, which is required";
@@ -359,6 +368,19 @@ impl From<DispatchError> for ApiError {
                 message,
                 "send a smaller event, or wait for its outcome, or raise `outbox.max_size` in the settings",
             ),
+            DispatchError::ClusterUnsure => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Self::CLUSTER_UNSURE,
+                message,
+                "send the event to another daemon of the cluster; `hookyard status` says what is wrong with its store",
+            ),
+            DispatchError::HaltNotStored => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Self::HALT_NOT_STORED,
+                message,
+                "stop the run, or send the event again; `hookyard status` says what is wrong with the store of the cluster",
+            )
+            .after_hooks(),
             DispatchError::ShuttingDown => Self::shutting_down(),
             DispatchError::Interrupted => Self::interrupted(),
         }

@@ -10,6 +10,8 @@ mod audit;
 mod auth;
 mod bundle;
 mod client;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod connection_timeouts;
 mod connections;
 mod denials;
@@ -52,6 +54,8 @@ mod workspace_locator;
 
 pub use audit::AuditError;
 pub use client::{Client, ClientError, ClientResponse};
+#[cfg(all(feature = "cli", feature = "cluster"))]
+pub(crate) use cluster::{StoreSync, cluster_options, store_sync};
 pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use exchange::{Exchange, MAX_HEADERS, whole_body};
@@ -67,9 +71,9 @@ pub(crate) use loading::StoppableStart;
 #[cfg(feature = "cli")]
 pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, preflight};
 pub use routes::{
-    AgentStatus, AuditStatus, BrokenWorkspace, BundleStatus, ClusterStatus, DaemonStatus, DataStatus,
-    DegradedHook, LastGoodFile, NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing,
-    ShippingStatus,
+    AgentStatus, AuditStatus, BrokenWorkspace, BundleStatus, ClusterNodeStatus, ClusterStatus,
+    ClusterStoreStatus, DaemonStatus, DataStatus, DegradedHook, LastGoodFile, NotLoadedWorkspace, NotTrusted,
+    PowerlessSwitches, RequiredMissing, ShippingStatus,
 };
 #[cfg(feature = "cli")]
 pub(crate) use routes::{ProcessAnswer, percent_encoded};

@@ -12,6 +12,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
+#[cfg(feature = "cluster")]
+use super::cluster;
 use super::{
     audit::Audit,
     connection_timeouts::ConnectionTimeouts,
@@ -60,7 +62,9 @@ impl Daemon {
         settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ServeError> {
-        Self::start_with(settings, environment, ListenerSource::default(), &StoppableStart::default()).await
+        let start = StoppableStart::default();
+        // Boxed: it is large, and starts once.
+        Box::pin(Self::start_with(settings, environment, ListenerSource::default(), &start)).await
     }
 
     /// The same with listeners that are handed over by the service manager, or by the daemon that this one replaces.
@@ -194,6 +198,10 @@ impl OpenParts {
         (claimed, tokens): (LedgerClaim, &TcpTokens),
         is_replacing: bool,
     ) -> Result<Self, ServeError> {
+        #[cfg(not(feature = "cluster"))]
+        if settings.cluster.is_shared() {
+            return Err(ServeError::NoCluster);
+        }
         let ledger = claimed.open()?;
         open.listen_on_tcp(&settings.listen, tokens).await?;
         let data = data_directory(settings, environment)?;
@@ -207,6 +215,10 @@ impl OpenParts {
         // The daemon that is replaced has the store open.
         let opened_now = if is_replacing { None } else { data.clone() };
         let orchestrator = orchestrator(settings, opened_now, &observers, &open.addresses).await?;
+        #[cfg(feature = "cluster")]
+        if !is_replacing {
+            cluster::join(&orchestrator, settings).await?;
+        }
         Ok(Self { ledger, observers, data, orchestrator, exporter })
     }
 }

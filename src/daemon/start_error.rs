@@ -63,6 +63,37 @@ pub enum ServeError {
     /// The running daemon cannot be replaced.
     #[error(transparent)]
     Replace(#[from] ReplaceError),
+    /// Halts cannot be shared with the other nodes of the cluster.
+    #[cfg(feature = "cluster")]
+    #[error(transparent)]
+    Cluster(crate::store::ClusterError),
+    /// A server of the cluster's store confirms what it has not written to disk.
+    #[cfg(feature = "cluster")]
+    #[error(
+        "the NATS server {server} confirms what it has not written to disk, so that halts may be lost; set `jetstream {{ \
+         sync_interval: always }}` in its configuration"
+    )]
+    LateSync {
+        /// Its name.
+        server: String,
+    },
+    /// No server of the cluster's store says how it writes to disk.
+    #[cfg(feature = "cluster")]
+    #[error(
+        "whether the servers of `cluster.store` write to disk what they confirm is not known: {why}; add `http: 8222` to their \
+         configuration, name their addresses in `cluster.monitoring`, or set `cluster.trust_sync: true`"
+    )]
+    UnknownSync {
+        /// What came of asking one of them.
+        why: String,
+    },
+    /// The settings name a store for the halts of a cluster, which this build cannot use.
+    #[cfg(not(feature = "cluster"))]
+    #[error(
+        "`cluster.store` is set, and this hookyard was built without the feature `cluster`; install it with `cargo install \
+         hookyard --features cluster`"
+    )]
+    NoCluster,
     /// The orchestrator cannot start.
     #[error(transparent)]
     Orchestrator(#[from] crate::StartError),

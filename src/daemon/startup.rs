@@ -10,6 +10,8 @@ use std::{
 use serde_json::Value;
 use tokio::time::sleep;
 
+#[cfg(feature = "cluster")]
+use super::cluster;
 use super::{
     admission::Admission,
     bundle,
@@ -49,12 +51,19 @@ impl Daemon {
             biased;
             () = start.stopped() => self.state.abandon_loading(),
             () = self.state.stop_requested.cancelled() => self.state.abandon_loading(),
-            () = self.state.register_workspaces() => {
+            () = self.load() => {
                 self.follow_changes();
                 self.state.set_loaded();
             }
         }
         Ok(())
+    }
+
+    /// Loads the workspaces, and the halts of the cluster.
+    async fn load(&self) {
+        self.state.register_workspaces().await;
+        #[cfg(feature = "cluster")]
+        cluster::ready(&self.state.orchestrator).await;
     }
 
     /// Loads the workspaces and accepts connections in place of another daemon. What takes time comes first; nobody waits
@@ -116,6 +125,11 @@ impl Daemon {
             let courier = replacement.courier(data);
             open_store(&self.state.orchestrator, data, courier, replacement).await?;
         }
+        #[cfg(feature = "cluster")]
+        {
+            cluster::join(&self.state.orchestrator, &self.state.settings).await?;
+            cluster::ready(&self.state.orchestrator).await;
+        }
         Ok(replacement.may_begin(&self.state.orchestrator).await?)
     }
 
@@ -139,6 +153,11 @@ impl Daemon {
                     shipping.run(|| state_line(&state)).await;
                 }
             });
+        }
+        #[cfg(feature = "cluster")]
+        if self.state.settings.cluster.is_shared() {
+            self.tasks.spawn(cluster::watch_sync(self.state.settings.cluster.clone()));
+            self.tasks.spawn(cluster::serve(Arc::clone(&self.state)));
         }
         if self.state.bundle.is_some() {
             self.tasks.spawn(bundle::follow(Arc::clone(&self.state)));

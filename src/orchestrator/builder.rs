@@ -340,6 +340,9 @@ fn run_context(
         stop_blocks: u8::try_from(settings.limits.stop_blocks.get()).unwrap_or(u8::MAX),
         meters,
         outbox: ArcSwapOption::empty(),
+        freshness: OnceLock::new(),
+        #[cfg(feature = "cluster")]
+        cluster: OnceLock::new(),
         #[cfg(all(test, feature = "daemon"))]
         simulated_disk: std::sync::OnceLock::new(),
     }

@@ -24,9 +24,11 @@ use crate::{
     },
     registry::Plan,
     run::{
-        AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, IdempotencyKey, InFlightGuard,
-        LeaseError, OutboxRefusal, RunLease, RunMessage, RunRejection, detached_part_of, next_decision_id,
+        AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, HaltNotStored, IdempotencyKey,
+        InFlightGuard, LeaseError, OutboxRefusal, RunLease, RunMessage, RunRejection, detached_part_of,
+        next_decision_id,
     },
+    store::Unsure,
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
     telemetry::{ShedReason, ShedStage},
 };
@@ -114,13 +116,32 @@ impl Orchestrator {
         event: Event,
     ) -> DispatchFuture<'a> {
         let inner = &*self.0;
-        let snapshot = &published.snapshot;
         if let Some(log) = &inner.event_log {
             log.record(&event);
         }
         if inner.closed.load(Ordering::Acquire) {
             return immediate(Err(inner.shutting_down()));
         }
+        if let Some(freshness) = inner.context.freshness.get()
+            && !freshness.is_fresh()
+        {
+            let published = published.clone();
+            return Either::Right(Box::pin(async move {
+                freshness.settled().await.map_err(|Unsure| DispatchError::ClusterUnsure)?;
+                self.plan_and_run(sender, &published, event).await
+            }));
+        }
+        self.plan_and_run(sender, published, event)
+    }
+
+    fn plan_and_run<'a>(
+        &'a self,
+        sender: EventSender,
+        published: &PublishedSnapshot,
+        event: Event,
+    ) -> DispatchFuture<'a> {
+        let inner = &*self.0;
+        let snapshot = &published.snapshot;
         let directory = &inner.context.directory;
         let workspace = &snapshot.workspace().id;
         if event.is_interceptor()
@@ -133,7 +154,7 @@ impl Orchestrator {
                 return match receipt {
                     None => immediate(Ok(outcome)),
                     Some(receipt) => Either::Right(Box::pin(async move {
-                        receipt.settled().await;
+                        receipt.settled().await.map_err(|HaltNotStored| DispatchError::HaltNotStored)?;
                         Ok(outcome)
                     })),
                 };
@@ -230,6 +251,7 @@ impl Inner {
             Ok(Err(RunRejection::PendingDeadline)) => {
                 Err(DispatchError::Overloaded(Overload::PendingDeadline))
             }
+            Ok(Err(RunRejection::HaltNotStored)) => Err(DispatchError::HaltNotStored),
             Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::Interrupted),
             Err(_) => Err(DispatchError::RunLost),
         }

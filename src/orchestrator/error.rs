@@ -111,6 +111,14 @@ pub enum DispatchError {
         /// `outbox.max_size`
         limit: usize,
     },
+    /// Another daemon of the cluster may have halted the run without this one knowing, and `cluster.unsure` is `refuse`. No
+    /// hook has run.
+    #[error("the store of the cluster does not answer, so the run may be halted without this daemon knowing")]
+    ClusterUnsure,
+    /// A hook has halted the run, the store of the cluster does not confirm it, so that other daemons would go on, and
+    /// `cluster.unsure` is `refuse`.
+    #[error("a hook has halted the run, and the store of the cluster does not confirm it")]
+    HaltNotStored,
     /// hookyard takes no more events. No hook has run.
     #[error("hookyard is shutting down")]
     ShuttingDown,

@@ -37,6 +37,10 @@ impl Orchestrator {
         if let Some(status) = context.directory.store().map(|store| store.status()) {
             meters.set_unsaved_runs(status.unsaved_halts, status.unsaved);
         }
+        #[cfg(feature = "cluster")]
+        if let Some(shared) = self.cluster_status() {
+            meters.set_cluster(shared.is_fresh, shared.halts, shared.unstored);
+        }
         #[cfg(feature = "store")]
         if let Some(outbox) = context.outbox.load_full() {
             let OutboxCounts { under_way, waiting, dead, oldest } = outbox.counts();

@@ -3,6 +3,8 @@
 
 mod broken_files;
 mod builder;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod dispatch;
 mod error;
 mod fail_closed;

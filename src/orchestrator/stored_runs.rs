@@ -141,6 +141,8 @@ impl Orchestrator {
     /// Sends changes to this store from now on, or to none.
     #[cfg(feature = "daemon")]
     pub(crate) fn set_store(&self, store: Option<Arc<dyn RunStore>>) {
+        #[cfg(feature = "cluster")]
+        let store = store.map(|own| self.shared_store(own));
         self.0.context.directory.set_store(store);
     }
 

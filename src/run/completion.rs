@@ -13,9 +13,9 @@ use super::{
     decision_id::next_decision_id,
     directory::RunDirectory,
     halt::Halt,
-    message::{Caller, OutcomeSender, RunLease},
+    message::{Caller, OutcomeSender, RunLease, RunRejection},
     notify::{EndedEvent, NoticeKind},
-    record::{HaltReceipt, RunRecord},
+    record::{HaltNotStored, HaltReceipt, RunRecord},
     run_state::RunState,
 };
 #[cfg(feature = "store")]
@@ -65,8 +65,10 @@ impl RunActor {
         match receipt {
             None => answer(waiters, outcome),
             Some(receipt) => drop(tokio::spawn(async move {
-                receipt.settled().await;
-                answer(waiters, outcome);
+                match receipt.settled().await {
+                    Ok(()) => answer(waiters, outcome),
+                    Err(HaltNotStored) => refuse(waiters),
+                }
             })),
         }
     }
@@ -266,8 +268,8 @@ impl RunDirectory {
         match self.receipt(record) {
             None => caller.answer(Ok(outcome)),
             Some(receipt) => drop(tokio::spawn(async move {
-                receipt.settled().await;
-                caller.answer(Ok(outcome));
+                let settled = receipt.settled().await;
+                caller.answer(settled.map(|()| outcome).map_err(|HaltNotStored| RunRejection::HaltNotStored));
             })),
         }
     }
@@ -288,6 +290,14 @@ fn cancel_course(mut running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<Outc
 fn decision_id(event: &Event, role: CourseRole) -> DecisionId {
     let told = event.arrival.filter(|_| role == CourseRole::Answering);
     told.map_or_else(next_decision_id, |arrival| arrival.decision_id())
+}
+
+/// Tells all who wait that they get no answer, since their halt is not stored.
+fn refuse(waiters: Vec<OutcomeSender>) {
+    for waiter in waiters {
+        // A send fails only if the caller has stopped waiting.
+        drop(waiter.send(Err(RunRejection::HaltNotStored)));
+    }
 }
 
 /// Gives an answer to all who wait for it.

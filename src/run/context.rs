@@ -1,8 +1,9 @@
 //! What the actors of all runs of an orchestrator share.
 
-#[cfg(all(test, feature = "daemon"))]
-use std::sync::OnceLock;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
@@ -11,9 +12,11 @@ use super::{
     answer_budget::AnswerLimits, directory::RunDirectory, message::Notice, notify::OutcomeObserver,
     outbox::Outbox,
 };
+#[cfg(feature = "cluster")]
+use crate::store::SharedHalts;
 #[cfg(all(test, feature = "daemon"))]
 use crate::store::tests::SimulatedMount;
-use crate::{pool::HandlerPools, telemetry::Meters};
+use crate::{pool::HandlerPools, store::Freshness, telemetry::Meters};
 
 /// What the actors of all runs share.
 #[derive(Debug)]
@@ -34,6 +37,11 @@ pub(crate) struct RunContext {
     pub(crate) meters: Arc<Meters>,
     /// Keeps lifecycle events until their hooks have ended, if there is a store.
     pub(crate) outbox: ArcSwapOption<Outbox>,
+    /// Whether halts of other daemons are known, if there is a cluster. Set once.
+    pub(crate) freshness: OnceLock<Arc<Freshness>>,
+    /// The halts that the daemons of a cluster share, if there is one. Set once.
+    #[cfg(feature = "cluster")]
+    pub(crate) cluster: OnceLock<Arc<SharedHalts>>,
     /// The disk on which stores are opened in a simulation.
     #[cfg(all(test, feature = "daemon"))]
     pub(crate) simulated_disk: OnceLock<SimulatedMount>,

@@ -135,7 +135,8 @@ impl RunDirectory {
         if record.is_halt_settled.load(Ordering::Acquire) {
             return None;
         }
-        Some(HaltReceipt { record: Arc::clone(record), flushed: store.flushed() })
+        let (flushed, is_required) = (store.flushed(), store.is_required());
+        Some(HaltReceipt { record: Arc::clone(record), flushed, is_required })
     }
 
     /// Stores the state of a run, at once if it has just been halted. The store is not replaced meanwhile.
@@ -145,8 +146,8 @@ impl RunDirectory {
         let mut run = run_state.to_stored();
         run.halt = record.halted().map(|halt| halt.to_stored());
         if run.is_empty() {
-            if record.is_stored.load(Ordering::Acquire) {
-                store.forget(key);
+            if record.is_stored.load(Ordering::Acquire) || record.is_shared.load(Ordering::Acquire) {
+                store.clear(key);
             }
             return;
         }
@@ -203,7 +204,9 @@ impl RunDirectory {
         }
         if let Some(known) = entry.as_deref_mut() {
             *known = Arc::clone(&fresh);
-            self.forget_stored(key, old);
+            if let Some(store) = self.store.read().as_ref() {
+                store.clear(key);
+            }
             self.unhalt(old);
             self.keep_idle(old, false);
         }

@@ -170,11 +170,13 @@ impl Caller {
 /// Where an answer goes.
 pub(crate) type OutcomeSender = oneshot::Sender<Result<Outcome, RunRejection>>;
 
-/// Why a run's actor did not take an event.
+/// Why a run's actor gives no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunRejection {
     /// It waited too long for its turn.
     PendingDeadline,
+    /// It was halted, and that may not be told before other daemons know it.
+    HaltNotStored,
 }
 
 /// Names one invocation under way. Numbers are never reused within an actor, so a late reply is recognised.

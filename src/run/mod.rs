@@ -22,6 +22,8 @@ mod remembered;
 mod restore;
 mod run_state;
 mod settlement;
+#[cfg(feature = "cluster")]
+mod shared_halts;
 mod status;
 mod tidy;
 mod verdict_merge;
@@ -47,6 +49,7 @@ pub(crate) use outbox::OutboxPhase;
 pub(crate) use outbox::{CourseTicket, Outbox, OutboxEntry, OutboxRefusal};
 #[cfg(feature = "store")]
 pub(crate) use outbox::{DueEvent, OutboxCounts, OutboxLimits};
+pub(crate) use record::HaltNotStored;
 #[cfg(feature = "store")]
 pub(crate) use restore::Courier;
 #[cfg(feature = "daemon")]

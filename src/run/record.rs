@@ -38,6 +38,8 @@ pub(crate) struct RunRecord {
     pub(super) is_halt_settled: AtomicBool,
     /// Whether hooks have kept the agent from stopping, and it has done nothing since.
     pub(super) is_kept_idle: AtomicBool,
+    /// Whether all daemons of a cluster know that it is halted. It is kept as long as they do.
+    pub(super) is_shared: AtomicBool,
 }
 
 /// One more word would cost 16 MB for a million runs, since the allocator rounds up to 16 bytes, with 16 of its own for
@@ -56,6 +58,7 @@ impl RunRecord {
             is_stored: AtomicBool::new(false),
             is_halt_settled: AtomicBool::new(false),
             is_kept_idle: AtomicBool::new(false),
+            is_shared: AtomicBool::new(false),
         }
     }
 
@@ -119,16 +122,33 @@ impl RunRecord {
 pub(crate) struct HaltReceipt {
     pub(super) record: Arc<RunRecord>,
     pub(super) flushed: oneshot::Receiver<()>,
+    /// Nobody may hear of a halt that is not stored.
+    pub(super) is_required: bool,
 }
+
+/// A halt is not stored, and nobody may hear of it before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HaltNotStored;
 
 impl HaltReceipt {
     /// Waits until the halt is on disk or cannot be. A halt that cannot be stored is still a halt.
-    pub(crate) async fn settled(self) {
+    ///
+    /// Returns an error if it is not stored, and nobody may hear of it then.
+    pub(crate) async fn settled(self) -> Result<(), HaltNotStored> {
         // An error means that the store is closed.
         if timeout(LONGEST_SAVE, self.flushed).await.is_err() {
             StoreFailure::Slow.emit();
-            tracing::error!("a halt is answered before it is on disk: the disk takes too long");
+            if self.is_required {
+                tracing::error!(
+                    "a halt is not answered: the disk, or the store of the cluster, takes too long"
+                );
+                return Err(HaltNotStored);
+            }
+            tracing::error!(
+                "a halt is answered before it is stored: the disk, or the store of the cluster, takes too long"
+            );
         }
         self.record.is_halt_settled.store(true, Ordering::Release);
+        Ok(())
     }
 }

@@ -29,7 +29,8 @@ impl RunDirectory {
     fn forget_rested(&self, rest: Duration) {
         let most = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
         self.runs.retain(|key, record| {
-            let stays = self.rested_for(record) < most || record.handle().is_some();
+            let is_needed = record.handle().is_some() || record.is_shared.load(Ordering::Acquire);
+            let stays = is_needed || self.rested_for(record) < most;
             if !stays {
                 self.forget_stored(key, record);
                 self.removed(record);
@@ -60,7 +61,7 @@ impl RunDirectory {
     }
 
     /// For how many milliseconds nothing has been asked of a run, if it has no actor.
-    fn rested_for(&self, record: &RunRecord) -> u64 {
+    pub(super) fn rested_for(&self, record: &RunRecord) -> u64 {
         self.now().saturating_sub(record.rested.load(Ordering::Relaxed))
     }
 }

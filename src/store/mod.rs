@@ -17,6 +17,8 @@ mod database;
 mod error;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
 mod event_record;
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "there is no cluster in this build"))]
+mod freshness;
 #[cfg(feature = "store")]
 mod location;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
@@ -25,6 +27,8 @@ mod outbox;
 mod pending;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
 mod record;
+#[cfg(feature = "cluster")]
+mod shared;
 #[cfg(all(test, feature = "daemon"))]
 pub(crate) mod tests;
 #[cfg(feature = "store")]
@@ -41,12 +45,21 @@ pub(crate) use check::{StoreCheck, check};
 #[cfg(feature = "store")]
 pub use error::StoreError;
 pub(crate) use event_record::encode as encode_event;
+#[cfg(feature = "cluster")]
+pub(crate) use freshness::WhenUnsure;
+pub(crate) use freshness::{Freshness, Unsure};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxChange, RowReceiver};
 pub(crate) use outbox::{OutboxRow, OutboxStore, StoredOutbox};
 #[cfg(feature = "daemon")]
 pub(crate) use record::RecordError;
 pub(crate) use record::{DeadLetter, DeadLetterReason, DeliveryProgress, StoredHalt, StoredRun, TakenTurn};
+#[cfg(feature = "cluster")]
+pub use shared::ClusterError;
+#[cfg(all(feature = "cli", feature = "cluster"))]
+pub(crate) use shared::{ClusterOperator, ClusterSurvey};
+#[cfg(feature = "cluster")]
+pub(crate) use shared::{ClusterOptions, ClusterStore, HaltListener, NodeFacts, SharedHalts, SharedStatus};
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;
 
@@ -62,14 +75,24 @@ pub(crate) trait RunStore: fmt::Debug + Send + Sync {
     /// Replaces what is kept of a run, at once.
     fn save_now(&self, key: &RunKey, run: StoredRun);
 
-    /// Removes what is kept of a run.
+    /// Removes what is kept of a run that nothing has been asked of for long.
     fn forget(&self, key: &RunKey);
+
+    /// Removes what is kept of a run: it begins afresh.
+    fn clear(&self, key: &RunKey) {
+        self.forget(key);
+    }
 
     /// Remembers that a run has ended.
     fn end(&self, key: &RunKey);
 
     /// A receiver that is notified once everything that had to be saved at once has been written, or could not be.
     fn flushed(&self) -> oneshot::Receiver<()>;
+
+    /// Whether nobody may hear of a halt that is not stored.
+    fn is_required(&self) -> bool {
+        false
+    }
 
     /// How the store is.
     fn status(&self) -> StoreStatus;

@@ -49,6 +49,8 @@ pub(crate) struct Meters {
     broken_files: [Share; 3],
     /// Runs with a state that is not on disk: halted ones, and others.
     unsaved_runs: OnceLock<[Share; 2]>,
+    #[cfg(feature = "cluster")]
+    cluster_halts: OnceLock<[Share; 2]>,
     outbox: OnceLock<OutboxShares>,
 }
 
@@ -94,6 +96,8 @@ impl Meters {
             broken_files: ["kept", "denied", "unknown"]
                 .map(|rules| Share::of(names::BROKEN_FILES.gauge([rules]))),
             unsaved_runs: OnceLock::new(),
+            #[cfg(feature = "cluster")]
+            cluster_halts: OnceLock::new(),
             outbox: OnceLock::new(),
         };
         for (at, reason) in SHEDDING {
@@ -128,6 +132,16 @@ impl Meters {
         let [of_halted, of_others] = self.unsaved_runs.get_or_init(shares);
         of_halted.set(halted);
         of_others.set(all.saturating_sub(halted));
+    }
+
+    /// Sets whether all halts of the cluster are known, how many those are, and how many the store does not have.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn set_cluster(&self, is_fresh: bool, halts: usize, unstored: usize) {
+        names::CLUSTER_FRESH.gauge([]).set(f64::from(u8::from(is_fresh)));
+        let shares = || ["stored", "unstored"].map(|state| Share::of(names::CLUSTER_HALTS.gauge([state])));
+        let [of_stored, of_unstored] = self.cluster_halts.get_or_init(shares);
+        of_stored.set(halts.saturating_sub(unstored));
+        of_unstored.set(unstored);
     }
 
     /// Sets how many events the outbox has in each state, and how old the oldest is that is to be delivered.

@@ -42,6 +42,8 @@ pub(crate) use meters::{Meters, PoolMeters, PoolOccupancy, ProcessMeters};
 #[cfg(feature = "daemon")]
 pub use names::PROCESS_METRICS;
 pub use names::{METRICS, Metric, MetricKind};
+#[cfg(feature = "cluster")]
+pub(crate) use occurrences::HaltPut;
 #[cfg(feature = "store")]
 pub(crate) use occurrences::StoreWriteMeter;
 pub(crate) use occurrences::{

@@ -161,6 +161,14 @@ table! {
         "Failed writes of the state of runs, halts answered before they were on disk, and starts that found the state gone.";
     STORE_UNSAVED "hookyard_store_unsaved_runs" Gauge Count ["state"]
         "Runs whose latest state is not on disk yet: halted ones, and others.";
+    CLUSTER_PUTS "hookyard_cluster_puts_total" Counter Count ["result"]
+        "Halts that were written into the store of the cluster, and attempts that failed.";
+    CLUSTER_PUT_DURATION "hookyard_cluster_put_duration_seconds" Histogram(FAST) Seconds []
+        "How long it took until a majority of the servers had a halt, or until that failed.";
+    CLUSTER_FRESH "hookyard_cluster_fresh" Gauge Count []
+        "1 if this daemon knows all halts of its cluster, 0 if its store has not been heard of for `cluster.stale_after`.";
+    CLUSTER_HALTS "hookyard_cluster_halts" Gauge Count ["state"]
+        "Halts of the cluster that this daemon knows: stored, or not in the store yet.";
     OUTBOX_RECORDS "hookyard_outbox_records" Gauge Count ["state"]
         "Lifecycle events in the outbox: under way, waiting to be delivered again, and dead letters.";
     OUTBOX_OLDEST "hookyard_outbox_oldest_seconds" Gauge Seconds []

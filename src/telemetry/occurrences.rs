@@ -183,6 +183,30 @@ impl StoreFailure {
     }
 }
 
+/// A halt was written into the store of the cluster, or could not be.
+#[cfg(feature = "cluster")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HaltPut {
+    pub(crate) is_stored: bool,
+    pub(crate) took: std::time::Duration,
+}
+
+#[cfg(feature = "cluster")]
+impl HaltPut {
+    /// Creates the series at zero, so that the rate of the first is seen.
+    pub(crate) fn expect() {
+        for result in ["stored", "failed"] {
+            names::CLUSTER_PUTS.counter([result]).increment(0);
+        }
+    }
+
+    pub(crate) fn emit(self) {
+        let result = if self.is_stored { "stored" } else { "failed" };
+        names::CLUSTER_PUTS.counter([result]).increment(1);
+        names::CLUSTER_PUT_DURATION.histogram([]).record(self.took);
+    }
+}
+
 /// The metric of how long a write of the state of runs takes.
 #[cfg(feature = "store")]
 pub(crate) struct StoreWriteMeter(metrics::Histogram);

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{boundaries::ListenSettings, bundle::SHORTEST_POLL, data::DataDirectory, table::Settings};
+use super::{
+    boundaries::ListenSettings, bundle::SHORTEST_POLL, cluster::SHORTEST_STALE, data::DataDirectory,
+    table::Settings,
+};
 use crate::dialect::{Mapping, Value};
 
 impl ListenSettings {
@@ -43,6 +46,7 @@ impl Settings {
             let message = "a node of a cluster registers no workspaces below `workspace_roots`";
             value.warn("cluster", message, "name each workspace in `workspaces`, and in the events");
         }
+        self.check_store(layers);
         for layer in layers {
             warn_of_shared_roots(layer);
         }
@@ -50,6 +54,21 @@ impl Settings {
 }
 
 impl Settings {
+    fn check_store(&self, layers: &[Mapping<'_>]) {
+        let cluster = &self.cluster;
+        if !cluster.is_shared() {
+            return;
+        }
+        let Some(value) = last_of(layers, [&["cluster", "store"], &["cluster"]]) else { return };
+        if cluster.stale_after < SHORTEST_STALE {
+            value.error("cluster", "`cluster.stale_after` is shorter than `1s`", "write `2s`, say");
+        }
+        if self.data == DataDirectory::Memory {
+            let message = "`cluster.store` needs `data`, where halts are kept until the store has them";
+            value.error("cluster", message, "set `data: auto`, or remove `cluster.store`");
+        }
+    }
+
     fn check_bundle(&self, layers: &[Mapping<'_>]) {
         if self.bundle.url.is_some()
             && self.bundle.keys.is_empty()

@@ -10,6 +10,7 @@ use super::{
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     bundle::{BundleUrl, StalePolicy},
+    cluster::{MonitoringUrl, UnsurePolicy},
     data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::{HandlerMode, LONGEST_COMMAND, LONGEST_MODEL_NAME, MOST_PROCESSES, ProcessCount},
@@ -230,7 +231,7 @@ macro_rules! describe_urls {
     )+};
 }
 
-describe_urls! { BundleUrl ModelUrl ShipUrl TraceUrl }
+describe_urls! { BundleUrl ModelUrl MonitoringUrl ShipUrl TraceUrl }
 
 /// Describes types whose values are a few words.
 macro_rules! describe_words {
@@ -248,7 +249,8 @@ macro_rules! describe_words {
 }
 
 describe_words! {
-    AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess ShipFormat StalePolicy TrustPolicy WorkspaceKind
+    AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess ShipFormat StalePolicy TrustPolicy UnsurePolicy
+    WorkspaceKind
 }
 
 impl DescribedValue for HttpTarget {

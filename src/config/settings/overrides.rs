@@ -37,9 +37,10 @@ pub(super) const QUOTE: &str = "put a text in quotes, `\"…\"`, and a list in b
 
 /// The top-level keys that no variable sets: an agent takes variables from the files of a project, which must neither
 /// free its own hooks nor move the files of others out of sight.
-pub(super) const NO_VARIABLES: [&str; 11] = [
+pub(super) const NO_VARIABLES: [&str; 12] = [
     "broken",
     "bundle",
+    "cluster",
     "data",
     "handlers",
     "home",

@@ -29,7 +29,9 @@ mod workspaces;
 pub(crate) use addressed::percent_encoded;
 pub(super) use addressed::{partial_event, workspace as addressed_workspace};
 pub use bundle_status::BundleStatus;
-pub use cluster_status::ClusterStatus;
+#[cfg(feature = "cluster")]
+pub(super) use cluster_status::instance;
+pub use cluster_status::{ClusterNodeStatus, ClusterStatus, ClusterStoreStatus};
 pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile, ShippingStatus};
 pub(super) use events::{UnreadableEvent, decide, dispatch, read_canonical, refuse_own_hook, send_event};
 pub(super) use native_events::{UnreadNative, decide_native, read_native};

@@ -323,7 +323,7 @@ impl DaemonStatus {
                 .store_status()
                 .map(|store| DataStatus::of(store, orchestrator.outbox_counts())),
             bundle: state.bundle.as_ref().and_then(|keeper| BundleStatus::of(keeper, &state.settings)),
-            cluster: ClusterStatus::of(&state.settings),
+            cluster: ClusterStatus::of(&state.settings, orchestrator),
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),

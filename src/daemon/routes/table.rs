@@ -41,13 +41,15 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 29] = [
+static COMPONENTS: [&Component; 31] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
     &RELOAD_VIEW,
     &super::bundle_status::BUNDLE_STATUS,
     &super::cluster_status::CLUSTER_STATUS,
+    &super::cluster_status::CLUSTER_STORE_STATUS,
+    &super::cluster_status::CLUSTER_NODE_STATUS,
     &DATA_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,

@@ -64,6 +64,10 @@ impl UnaskedEvent {
 
     fn block(&self, state: &DaemonState) -> Option<Outcome> {
         let why = format!("{}; {}", self.error, self.error.hint());
+        // Other nodes go on without this one. An agent that went on here would not ask them.
+        if self.error.is_of_cluster() && self.is_blocked_unjudged() {
+            return Some(self.block_for(why));
+        }
         match &self.guards {
             GuardScope::Nowhere => None,
             GuardScope::Workspace(id) => state.orchestrator.block_unasked(Some(id), &self.event, &why),

@@ -220,6 +220,11 @@ pub(crate) fn process_clock() -> u64 {
     seconds.unwrap_or_default() * 1_000_000_000 + nanoseconds.unwrap_or_default()
 }
 
+/// The time since the boot, on a clock that goes on while this process is stopped and the machine sleeps.
+pub(crate) fn clock_since_boot() -> Duration {
+    Duration::from_nanos(process_clock())
+}
+
 /// The unit of [`ProcessEntry::started`].
 pub(crate) fn process_ticks_per_second() -> u64 {
     clock_ticks_per_second().clamp(1, 1_000_000_000)

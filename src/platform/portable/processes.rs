@@ -243,6 +243,16 @@ pub(crate) fn process_clock() -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The time on a clock that goes on while this process is stopped, and where the system has such a one, while the machine
+/// sleeps.
+pub(crate) fn clock_since_boot() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or_default(),
+        u32::try_from(now.tv_nsec).unwrap_or_default(),
+    )
+}
+
 /// The unit of [`ProcessEntry::started`]: a second.
 pub(crate) fn process_ticks_per_second() -> u64 {
     1

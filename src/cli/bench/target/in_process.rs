@@ -48,5 +48,7 @@ fn word(error: &DispatchError) -> &'static str {
         DispatchError::Interrupted | DispatchError::ShuttingDown => "interrupted",
         DispatchError::Event(_) => "invalid_event",
         DispatchError::Overloaded(_) => "shed",
+        DispatchError::ClusterUnsure => "cluster_unsure",
+        DispatchError::HaltNotStored => "halt_not_stored",
     }
 }

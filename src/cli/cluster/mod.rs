@@ -1,0 +1,71 @@
+//! `cluster`: the nodes that share halts, as their store has them.
+
+mod check;
+mod drain;
+mod halts;
+mod status;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    exit::{CliError, CliResult},
+    flags::SettingsFlags,
+    screen::Screen,
+    settings::{VariablePolicy, settings_of, tell},
+};
+use crate::{config::Settings, daemon::cluster_options, store::ClusterOperator};
+
+const FOOTER: &str = "\
+Examples:
+  hookyard cluster status
+  hookyard cluster check --config /etc/hookyard/hookyard.yaml
+  hookyard cluster halts
+  hookyard cluster halts --forget run-7 --workspace shop
+  hookyard cluster drain node-2
+
+They ask the store that `cluster.store` names, with the credentials of the settings, and no node.";
+
+/// Show the nodes of a cluster, check its store, end halts, and stop nodes
+///
+/// Nodes are daemons behind a balancer that share the halts of runs. The page `docs/scale.md` has what they are for.
+#[derive(Debug, Args)]
+#[command(after_help = FOOTER)]
+pub(super) struct ClusterCommand {
+    #[command(subcommand)]
+    action: ClusterAction,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClusterAction {
+    Status(status::StatusAction),
+    Check(check::CheckAction),
+    Halts(halts::HaltsAction),
+    Drain(drain::DrainAction),
+}
+
+impl ClusterCommand {
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
+        match self.action {
+            ClusterAction::Status(status) => status.run(screen).await,
+            ClusterAction::Check(check) => check.run(screen).await,
+            ClusterAction::Halts(halts) => halts.run(screen).await,
+            ClusterAction::Drain(drain) => drain.run(screen).await,
+        }
+    }
+}
+
+/// The settings of a cluster.
+///
+/// Returns an error if they have mistakes, or name no store.
+fn cluster_settings(flags: &SettingsFlags, screen: &Screen) -> Result<Settings, CliError> {
+    let (settings, diagnostics) = settings_of(flags, VariablePolicy::Ignored)?;
+    tell(&diagnostics, screen)?;
+    if settings.cluster.is_shared() {
+        return Ok(settings);
+    }
+    Err(CliError::with_help("the settings name no `cluster.store`", "name their file with `--config`"))
+}
+
+async fn operator(settings: &Settings) -> Result<ClusterOperator, CliError> {
+    ClusterOperator::connect(cluster_options(settings)).await.map_err(CliError::new)
+}

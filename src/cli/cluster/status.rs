@@ -1,0 +1,146 @@
+//! `cluster status`: the nodes, and the servers of their store.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{cluster_settings, operator};
+use crate::cli::{
+    escape,
+    exit::{CliError, CliResult, Exit},
+    flags::{JsonFlag, SettingsFlags},
+    screen::Screen,
+    table::{AdaptiveTable, EMPTY_CELL, Page},
+    units::{coarse_duration, plural},
+};
+use crate::store::ClusterSurvey;
+
+/// Show the nodes of the cluster, and the servers of its store
+#[derive(Debug, Args)]
+pub(super) struct StatusAction {
+    #[command(flatten)]
+    settings: SettingsFlags,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+#[derive(Debug, Serialize)]
+struct ClusterListing {
+    store: StoreRow,
+    halts: usize,
+    nodes: Vec<NodeRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct StoreRow {
+    version: String,
+    leader: Option<String>,
+    replicas: usize,
+    followers: Vec<FollowerRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct FollowerRow {
+    server: String,
+    current: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeRow {
+    node: String,
+    instance: String,
+    version: String,
+    phase: String,
+    #[serde(rename = "heard_ms", serialize_with = "crate::model::milliseconds")]
+    heard: std::time::Duration,
+    bundle: Option<u64>,
+    hooks: usize,
+    runs: usize,
+    halts: usize,
+    unstored: usize,
+}
+
+impl StatusAction {
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
+        let settings = cluster_settings(&self.settings, screen)?;
+        let survey = operator(&settings).await?.survey().await.map_err(CliError::new)?;
+        let listing = listing(survey);
+        if self.output.json {
+            screen.print_json(&listing)?;
+        } else {
+            screen.print(&view(&listing, screen))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn listing(survey: ClusterSurvey) -> ClusterListing {
+    let followers = survey.report.followers.into_iter();
+    let nodes = survey.nodes.into_iter().map(|(beat, heard)| NodeRow {
+        node: beat.node,
+        instance: beat.instance,
+        version: beat.version,
+        phase: beat.facts.phase,
+        heard,
+        bundle: beat.facts.bundle,
+        hooks: beat.facts.hooks,
+        runs: beat.facts.runs,
+        halts: beat.halts,
+        unstored: beat.unstored,
+    });
+    ClusterListing {
+        store: StoreRow {
+            version: survey.report.version,
+            leader: survey.report.leader,
+            replicas: survey.report.replicas,
+            followers: followers.map(|(server, current)| FollowerRow { server, current }).collect(),
+        },
+        halts: survey.halts.len(),
+        nodes: nodes.collect(),
+    }
+}
+
+fn view(listing: &ClusterListing, screen: &Screen) -> String {
+    let paint = screen.out.paint;
+    let mut page = Page::default();
+    let store = &listing.store;
+    let leader = store.leader.as_deref().unwrap_or("nobody: no halt can be stored");
+    let followers = store.followers.iter().map(|follower| {
+        let name = escape::line(&follower.server);
+        if follower.current { name.into_owned() } else { format!("{name} (behind, or away)") }
+    });
+    let followers = followers.collect::<Vec<_>>().join(", ");
+    let followers = if followers.is_empty() { String::new() } else { format!("; {followers} follow") };
+    page.line(&format!(
+        "{}  NATS {} on {}; {} leads{followers}",
+        paint.dim("store"),
+        escape::line(&store.version),
+        plural(store.replicas, "server"),
+        escape::line(leader),
+    ));
+    page.line(&format!("{}  {}", paint.dim("halts"), listing.halts));
+    if listing.nodes.is_empty() {
+        page.line("no node has been heard of");
+        return page.into_text();
+    }
+    let header =
+        vec!["node", "phase", "heard", "version", "bundle", "hooks", "runs", "halts", "unstored", "instance"];
+    let mut table = AdaptiveTable::new(header, paint).text_columns(&["phase", "version", "instance"]);
+    for node in &listing.nodes {
+        let number = |number: usize| if number == 0 { EMPTY_CELL.to_owned() } else { number.to_string() };
+        table.add(vec![
+            escape::line(&node.node).into_owned(),
+            escape::line(&node.phase).into_owned(),
+            format!("{} ago", coarse_duration(node.heard)),
+            escape::line(&node.version).into_owned(),
+            node.bundle.map_or_else(|| EMPTY_CELL.to_owned(), |version| version.to_string()),
+            number(node.hooks),
+            number(node.runs),
+            number(node.halts),
+            number(node.unstored),
+            escape::line(&node.instance).into_owned(),
+        ]);
+    }
+    page.block(&table.render("instance", screen.table_width()));
+    page.into_text()
+}

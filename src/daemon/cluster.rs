@@ -1,0 +1,178 @@
+//! The daemon joins the cluster of its settings, once it is known that the cluster's store keeps what it confirms.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use serde::Deserialize;
+use tokio::time::{sleep, timeout};
+
+use super::{routes::instance, start_error::ServeError, state::DaemonState};
+use crate::{
+    Orchestrator,
+    config::{ClusterSettings, Settings, UnsurePolicy},
+    handler::http_client::{HttpClients, with_causes},
+    model::{Address, Approval},
+    store::{ClusterOptions, NodeFacts, WhenUnsure},
+};
+
+/// How long a server may take to say how it is.
+const MONITORING_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// How often the servers are asked.
+const MONITORING_PAUSE: Duration = Duration::from_mins(1);
+
+/// The longest description of a server, in bytes.
+const LONGEST_DESCRIPTION: usize = 1 << 20;
+
+/// What a server says of itself, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct ServerVariables {
+    #[serde(default)]
+    server_name: String,
+    #[serde(default)]
+    jetstream: JetStreamVariables,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct JetStreamVariables {
+    #[serde(default)]
+    config: JetStreamConfig,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct JetStreamConfig {
+    #[serde(default)]
+    sync_always: bool,
+}
+
+/// How a server writes to disk.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StoreSync {
+    Always,
+    /// Later than it confirms; the name of the server.
+    Late(String),
+    /// It does not say, for this reason.
+    Unknown(String),
+}
+
+/// Shares halts with other daemons, if the settings name a store for them.
+///
+/// Returns an error if that is impossible, or not safe.
+pub(super) async fn join(orchestrator: &Orchestrator, settings: &Settings) -> Result<(), ServeError> {
+    let cluster = &settings.cluster;
+    if !cluster.is_shared() {
+        return Ok(());
+    }
+    let silent = check_sync(cluster).await?;
+    let options = cluster_options(settings);
+    orchestrator.join_cluster(options).await.map_err(ServeError::Cluster)?;
+    let is_up = orchestrator.cluster().is_some_and(|shared| shared.was_up());
+    match silent {
+        // Where the store is away as a whole, its servers are asked once it is there.
+        Some(why) if is_up && !cluster.trust_sync => Err(ServeError::UnknownSync { why }),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until all halts of the cluster are known, for a while.
+pub(super) async fn ready(orchestrator: &Orchestrator) {
+    if let Some(shared) = orchestrator.cluster() {
+        shared.ready().await;
+    }
+}
+
+/// Asks the servers of the store how they write to disk. Returns why none of them says so, if none does.
+///
+/// Returns an error if one of them confirms what it has not written.
+async fn check_sync(cluster: &ClusterSettings) -> Result<Option<String>, ServeError> {
+    let mut silent = Some("no address is known".to_owned());
+    let mut is_known = false;
+    let addresses = cluster.monitored();
+    for (address, sync) in addresses.iter().zip(join_all(addresses.iter().map(store_sync)).await) {
+        match sync {
+            StoreSync::Always => is_known = true,
+            StoreSync::Late(server) => return Err(ServeError::LateSync { server }),
+            StoreSync::Unknown(why) => silent = Some(format!("{}: {why}", address.server())),
+        }
+    }
+    Ok(silent.filter(|_| !is_known))
+}
+
+/// How the settings have daemons share halts.
+pub(crate) fn cluster_options(settings: &Settings) -> ClusterOptions {
+    let cluster = &settings.cluster;
+    ClusterOptions {
+        instance: instance().to_owned(),
+        servers: cluster.store.clone(),
+        bucket: cluster.name.clone(),
+        credentials: cluster.credentials.clone(),
+        replicas: cluster.replicas.get(),
+        node: settings.node_name(),
+        run_forget: settings.run_forget,
+        stale_after: cluster.stale_after,
+        when_unsure: match cluster.unsure {
+            UnsurePolicy::Answer => WhenUnsure::Answer,
+            UnsurePolicy::Refuse => WhenUnsure::Refuse,
+        },
+    }
+}
+
+/// Has the beats of this daemon say what it is at, and stops it when an operator asks for that.
+pub(super) async fn serve(state: Arc<DaemonState>) {
+    let Some(shared) = state.orchestrator.cluster() else { return };
+    let described = Arc::downgrade(&state);
+    shared.describe_by(move || described.upgrade().map(|state| facts(&state)).unwrap_or_default());
+    shared.drain_requested().await;
+    tracing::warn!("an operator of the cluster asks this node to stop");
+    state.begin_draining();
+    state.stop_requested.cancel();
+}
+
+fn facts(state: &DaemonState) -> NodeFacts {
+    NodeFacts {
+        phase: state.phase().as_str().to_owned(),
+        bundle: None,
+        hooks: state.orchestrator.load_reports().values().map(|report| report.hooks).sum(),
+        runs: state.orchestrator.run_count().known,
+    }
+}
+
+/// Asks the servers of the store from time to time: one may be started with another configuration.
+pub(super) async fn watch_sync(cluster: ClusterSettings) {
+    loop {
+        sleep(MONITORING_PAUSE).await;
+        match check_sync(&cluster).await {
+            Err(error) => tracing::error!(%error, "halts are not safe in the store of the cluster"),
+            Ok(Some(why)) if !cluster.trust_sync => {
+                tracing::warn!(%why, "no server of the cluster's store says how it writes to disk");
+            }
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Asks a server how it writes to disk.
+pub(crate) async fn store_sync(address: &Address) -> StoreSync {
+    let described = timeout(MONITORING_TIMEOUT, describe(address)).await;
+    match described.unwrap_or_else(|_| Err("it does not answer".to_owned())) {
+        Ok(server) if server.jetstream.config.sync_always => StoreSync::Always,
+        Ok(server) => StoreSync::Late(server.server_name),
+        Err(why) => StoreSync::Unknown(why),
+    }
+}
+
+async fn describe(address: &Address) -> Result<ServerVariables, String> {
+    let url = address.url().join("varz").map_err(|error| error.to_string())?;
+    let clients = HttpClients::new(1);
+    let client = clients.of_url(&Approval::of_settings(), &url).await.map_err(|error| error.to_string())?;
+    let sent = client.get(url).send().await.and_then(reqwest::Response::error_for_status);
+    let mut response = sent.map_err(|error| with_causes(&error.without_url()))?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| with_causes(&error.without_url()))? {
+        if body.len() + chunk.len() > LONGEST_DESCRIPTION {
+            return Err("its answer is too long".to_owned());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    serde_json::from_slice(&body).map_err(|_| "its answer is not that of a NATS server".to_owned())
+}

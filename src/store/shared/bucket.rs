@@ -1,0 +1,316 @@
+//! The bucket: a stream of `JetStream` that keeps the last message of each subject, named as key-value buckets are.
+//!
+//! Rules that measurements and the servers' code dictate:
+//!
+//! - Nothing is read by a direct get: any server answers it, also one that is behind what others have confirmed. Reading goes
+//!   through a consumer, which the stream's leader feeds in the order of writing, and through the leader itself.
+//! - Servers before 2.12 are refused, and buckets in memory, with asynchronous writes or direct gets.
+
+use std::{os::unix::fs::MetadataExt, time::Duration};
+
+use async_nats::{
+    Client, ConnectOptions, Event, HeaderMap, ServerAddr, connection,
+    jetstream::{
+        self, Context,
+        consumer::{DeliverPolicy, pull},
+        context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind},
+        stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream},
+    },
+};
+
+use jetstream::ErrorCode;
+use tokio::time::{sleep, timeout};
+
+use super::{ClusterOptions, error::ClusterError};
+
+/// The oldest server that can be used.
+const OLDEST: &str = "2.12";
+
+/// How long a server may take to answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a server may take to confirm a message.
+const PUT_TIMEOUT: Duration = Duration::from_millis(700);
+
+/// Between two attempts to open the bucket.
+const OPEN_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a connection is checked that says nothing.
+const PING: Duration = Duration::from_secs(2);
+
+/// The longest pause before another connection is tried.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The header that says what a message does to its key, and its value for the end of a key.
+const OPERATION: &str = "KV-Operation";
+const DELETE: &str = "DEL";
+
+/// How much longer the bucket keeps a halt than a daemon keeps a run that nothing is asked of. A halt that is asked for is
+/// written again before.
+const KEPT_FOR: u32 = 4;
+
+/// A bucket of a cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Bucket {
+    client: Client,
+    jetstream: Context,
+    options: ClusterOptions,
+}
+
+/// How the bucket is, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BucketReport {
+    /// The server that is connected to, and its version.
+    pub(crate) server: String,
+    pub(crate) version: String,
+    /// The server that leads.
+    pub(crate) leader: Option<String>,
+    /// Those that follow, and whether each is up to date.
+    pub(crate) followers: Vec<(String, bool)>,
+    pub(crate) replicas: usize,
+}
+
+/// Which messages a reader wants.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ReadFrom {
+    /// The last one of each subject.
+    Everything,
+    /// Those behind this one.
+    Behind(u64),
+}
+
+impl Bucket {
+    /// Prepares to connect. Servers that are not there are tried again.
+    ///
+    /// Returns an error if an address or the credentials cannot be used.
+    pub(crate) async fn connect(options: ClusterOptions) -> Result<Self, ClusterError> {
+        let address = |text: &String| {
+            text.parse::<ServerAddr>().map_err(|error| ClusterError::Address(format!("`{text}`: {error}")))
+        };
+        let servers = options.servers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
+        let connect = ConnectOptions::new()
+            .name(format!("hookyard {}", options.node))
+            .retry_on_initial_connect()
+            .max_reconnects(None)
+            .connection_timeout(REQUEST_TIMEOUT)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .ping_interval(PING)
+            .reconnect_delay_callback(|attempts| {
+                LONGEST_PAUSE
+                    .min(Duration::from_millis(50) * u32::try_from(attempts).unwrap_or(u32::MAX).min(16))
+            })
+            .event_callback(report);
+        check_credentials(&options)?;
+        let connect = match &options.credentials {
+            None => connect,
+            Some(path) => connect.credentials_file(path).await.map_err(|error| {
+                ClusterError::Credentials { path: path.clone(), why: crate::model::io_reason(&error) }
+            })?,
+        };
+        let client = connect.connect(servers).await.map_err(|error| unreachable(&error))?;
+        let jetstream = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
+        Ok(Self { client, jetstream, options })
+    }
+
+    /// The stream of the bucket, made if there is none.
+    ///
+    /// Returns an error if the server is too old, or if the bucket is not one that halts are safe in.
+    pub(crate) async fn open(&self) -> Result<Stream, ClusterError> {
+        self.check_server()?;
+        let name = self.stream_name();
+        let stream = match self.jetstream.get_stream(&name).await {
+            Ok(stream) => stream,
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    self.make().await?
+                }
+                _ => return Err(unreachable(&error)),
+            },
+        };
+        self.check(&stream.cached_info().config)?;
+        Ok(stream)
+    }
+
+    /// Waits until the bucket can be used.
+    ///
+    /// Returns an error if it never can.
+    pub(super) async fn opened(&self) -> Result<(), ClusterError> {
+        loop {
+            match self.open().await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_lasting() => return Err(error),
+                Err(_) => sleep(OPEN_PAUSE).await,
+            }
+        }
+    }
+
+    /// Returns an error if the server that is connected to is too old.
+    pub(super) fn check_server(&self) -> Result<(), ClusterError> {
+        if self.client.connection_state() != connection::State::Connected {
+            let servers = self.options.servers.join(", ");
+            return Err(ClusterError::Unreachable(format!("no server of {servers} can be connected to")));
+        }
+        let info = self.client.server_info();
+        if !self.client.is_server_compatible(2, 12, 0) {
+            let (name, version) = (info.server_name, info.version);
+            return Err(ClusterError::TooOld { name, version, oldest: OLDEST });
+        }
+        if info.jetstream { Ok(()) } else { Err(ClusterError::NoJetStream(info.server_name)) }
+    }
+
+    async fn make(&self) -> Result<Stream, ClusterError> {
+        let config = Config {
+            name: self.stream_name(),
+            description: Some("halts of the runs of hookyard".to_owned()),
+            subjects: vec![self.subject(">")],
+            max_messages_per_subject: 1,
+            max_age: self.kept_for(),
+            storage: StorageType::File,
+            num_replicas: self.options.replicas,
+            discard: DiscardPolicy::New,
+            deny_delete: true,
+            allow_direct: false,
+            ..Config::default()
+        };
+        match self.jetstream.create_stream(config).await {
+            Ok(stream) => Ok(stream),
+            Err(error) => Err(match error.kind() {
+                CreateStreamErrorKind::JetStream(why) => ClusterError::TooFewServers {
+                    bucket: self.options.bucket.clone(),
+                    replicas: self.options.replicas,
+                    why: why.to_string(),
+                },
+                CreateStreamErrorKind::JetStreamUnavailable => {
+                    ClusterError::NoJetStream(self.client.server_info().server_name)
+                }
+                _ => unreachable(&error),
+            }),
+        }
+    }
+
+    /// Returns an error if halts are not safe in a stream with this configuration.
+    fn check(&self, config: &Config) -> Result<(), ClusterError> {
+        let replicas = format!("num_replicas {}", config.num_replicas);
+        let per_subject = format!("max_msgs_per_subject {}", config.max_messages_per_subject);
+        let age = format!("max_age {}s", config.max_age.as_secs());
+        let is_lazy = config.persist_mode == Some(PersistenceMode::Async);
+        let wrong = [
+            (config.storage != StorageType::File, "storage memory", "storage file".to_owned()),
+            (is_lazy, "persist_mode async", "persist_mode default".to_owned()),
+            (config.allow_direct, "allow_direct", "allow_direct off".to_owned()),
+            (config.allow_rollup, "allow_rollup", "allow_rollup off".to_owned()),
+            (
+                !config.max_age.is_zero() && config.max_age < self.kept_for(),
+                &age,
+                format!("max_age {}s or more (4 × `run_forget`)", self.kept_for().as_secs()),
+            ),
+            (config.max_messages_per_subject != 1, &per_subject, "max_msgs_per_subject 1".to_owned()),
+            (
+                config.num_replicas < self.options.replicas,
+                &replicas,
+                format!("num_replicas {} (`cluster.replicas`)", self.options.replicas),
+            ),
+        ];
+        match wrong.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            None => Ok(()),
+            Some((_, found, needed)) => {
+                Err(ClusterError::Unsafe { stream: self.stream_name(), found: found.to_owned(), needed })
+            }
+        }
+    }
+
+    /// Writes the message of a key. Returns its number in the stream, once a majority of the servers has it.
+    pub(super) async fn put(&self, key: &str, bytes: Vec<u8>, is_over: bool) -> Result<u64, ClusterError> {
+        let mut headers = HeaderMap::new();
+        if is_over {
+            headers.insert(OPERATION, DELETE);
+        }
+        let published = self.jetstream.publish_with_headers(self.subject(key), headers, bytes.into());
+        let acknowledged = published.await.map_err(|error| unreachable(&error))?;
+        // A server that has just lost its leader may never answer: asked again, the next one does.
+        let acknowledged = timeout(PUT_TIMEOUT, acknowledged).await;
+        let acknowledged =
+            acknowledged.map_err(|_| ClusterError::Unreachable("it does not confirm a halt".to_owned()))?;
+        Ok(acknowledged.map_err(|error| unreachable(&error))?.sequence)
+    }
+
+    /// Messages, in the order in which they were written.
+    pub(super) async fn read(&self, stream: &Stream, from: ReadFrom) -> Result<pull::Ordered, ClusterError> {
+        let deliver_policy = match from {
+            ReadFrom::Everything => DeliverPolicy::LastPerSubject,
+            ReadFrom::Behind(number) => DeliverPolicy::ByStartSequence { start_sequence: number + 1 },
+        };
+        let config =
+            pull::OrderedConfig { filter_subject: self.subject(">"), deliver_policy, ..Default::default() };
+        let consumer = stream.create_consumer(config).await.map_err(|error| unreachable(&error))?;
+        consumer.messages().await.map_err(|error| unreachable(&error))
+    }
+
+    /// The key of a message, and whether it ends its key.
+    pub(super) fn key_of<'m>(&self, message: &'m jetstream::Message) -> Option<(&'m str, bool)> {
+        let key = message.subject.strip_prefix(&self.subject(""))?;
+        let operation = message.headers.as_ref().and_then(|headers| headers.get(OPERATION));
+        Some((key, operation.is_some()))
+    }
+
+    /// How the bucket is.
+    pub(crate) async fn report(&self) -> Result<BucketReport, ClusterError> {
+        let mut stream = self.open().await?;
+        let info = stream.info().await.map_err(|error| unreachable(&error))?;
+        let server = self.client.server_info();
+        let cluster = info.cluster.as_ref();
+        let followers = cluster.into_iter().flat_map(|cluster| &cluster.replicas);
+        Ok(BucketReport {
+            server: server.server_name,
+            version: server.version,
+            leader: cluster.and_then(|cluster| cluster.leader.clone()),
+            followers: followers.map(|peer| (peer.name.clone(), peer.current && !peer.offline)).collect(),
+            replicas: info.config.num_replicas,
+        })
+    }
+
+    pub(super) fn options(&self) -> &ClusterOptions {
+        &self.options
+    }
+
+    /// How long a message stays that nobody writes again.
+    pub(super) fn kept_for(&self) -> Duration {
+        self.options.run_forget.saturating_mul(KEPT_FOR)
+    }
+
+    fn stream_name(&self) -> String {
+        format!("KV_{}", self.options.bucket)
+    }
+
+    fn subject(&self, key: &str) -> String {
+        format!("$KV.{}.{key}", self.options.bucket)
+    }
+}
+
+/// Returns an error if others may read the credentials.
+fn check_credentials(options: &ClusterOptions) -> Result<(), ClusterError> {
+    let Some(path) = &options.credentials else { return Ok(()) };
+    let wrong = |why: String| ClusterError::Credentials { path: path.clone(), why };
+    let found = path.metadata().map_err(|error| wrong(crate::model::io_reason(&error)))?;
+    match () {
+        () if !found.is_file() => Err(wrong("it is no regular file".to_owned())),
+        () if found.mode() & 0o077 != 0 => Err(wrong("others may use it; run `chmod 600` on it".to_owned())),
+        () => Ok(()),
+    }
+}
+
+fn unreachable(error: &dyn std::error::Error) -> ClusterError {
+    ClusterError::Unreachable(error.to_string())
+}
+
+/// Logs what becomes of the connection.
+async fn report(event: Event) {
+    match event {
+        Event::Connected => tracing::debug!("connected to the store of the cluster"),
+        Event::ServerError(error) => {
+            tracing::warn!(%error, "a server of the cluster's store refuses something");
+        }
+        Event::Disconnected => tracing::warn!("the connection to the store of the cluster is lost"),
+        other => tracing::debug!(event = %other, "the store of the cluster"),
+    }
+}

@@ -1,0 +1,72 @@
+//! Why the halts of a cluster cannot be shared.
+
+/// Why the halts of a cluster cannot be shared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The file of `cluster.credentials` cannot be used.
+    #[error("`cluster.credentials`: {path}: {why}", path = path.display())]
+    Credentials {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An address of `cluster.store` cannot be used.
+    #[error("`cluster.store`: {0}")]
+    Address(String),
+    /// The server is too old.
+    #[error(
+        "`cluster.store`: the NATS server {name} has the version {version}, and at least {oldest} is needed: older ones lose \
+         what they have confirmed, or know too little"
+    )]
+    TooOld {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+        /// The oldest that can be used.
+        oldest: &'static str,
+    },
+    /// The server has no `JetStream`.
+    #[error(
+        "`cluster.store`: JetStream is not enabled on the NATS server {0}; add `jetstream {{ }}` to its configuration"
+    )]
+    NoJetStream(String),
+    /// There are too few servers.
+    #[error(
+        "`cluster.store`: the bucket `{bucket}` cannot be made on {replicas} servers: {why}; add servers, or set \
+         `cluster.replicas`"
+    )]
+    TooFewServers {
+        /// The bucket.
+        bucket: String,
+        /// How many servers it was to be on.
+        replicas: usize,
+        /// What the server says.
+        why: String,
+    },
+    /// The bucket is not one that halts are safe in.
+    #[error(
+        "`cluster.store`: the stream `{stream}` has {found}, and halts are safe only with {needed}; change it with `nats \
+         stream edit`, or set `cluster.name` to another name"
+    )]
+    Unsafe {
+        /// The stream of the bucket.
+        stream: String,
+        /// What it has.
+        found: String,
+        /// What it needs.
+        needed: String,
+    },
+    /// The servers do not answer, or refuse.
+    #[error("the store of the cluster cannot be used: {0}")]
+    Unreachable(String),
+}
+
+impl ClusterError {
+    /// Whether trying again cannot help.
+    pub(crate) fn is_lasting(&self) -> bool {
+        !matches!(self, Self::Unreachable(_))
+    }
+}

@@ -1,0 +1,99 @@
+//! What is written into the bucket: halts, and that one is over.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    model::{HookName, RunId, RunKey, WorkspaceId},
+    store::StoredHalt,
+};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The longest message that is read, in bytes.
+pub(super) const LONGEST: usize = 256 << 10;
+
+/// The longest reason that is written, in bytes. The daemon that halted the run has all of it.
+const LONGEST_REASON: usize = 16 << 10;
+
+/// A message about the halt of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HaltMessage {
+    pub(super) key: RunKey,
+    /// The halt; none if it is over.
+    pub(super) halt: Option<StoredHalt>,
+}
+
+/// It as it is written. Later versions may add keys.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    v: u32,
+    workspace: String,
+    run: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    /// The daemon that wrote it, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    node: String,
+}
+
+impl HaltMessage {
+    pub(super) fn encode(key: &RunKey, halt: Option<&StoredHalt>, node: &str) -> Vec<u8> {
+        let reason = halt.and_then(|halt| halt.reason.as_deref()).map(shortened);
+        let by = halt.and_then(|halt| halt.by.as_ref()).map(ToString::to_string);
+        let (workspace, run) = (key.workspace.to_string(), key.run.to_string());
+        let written = Written { v: VERSION, workspace, run, reason, by, node: node.to_owned() };
+        serde_json::to_vec(&written).expect("texts and a number")
+    }
+
+    /// Reads a message. What a later version adds is passed over: its halts are halts here as well.
+    ///
+    /// Returns an error if it does not say which run it is about.
+    pub(super) fn decode(bytes: &[u8], is_over: bool) -> Result<Self, UnreadableMessage> {
+        if bytes.len() > LONGEST {
+            return Err(UnreadableMessage::TooLong);
+        }
+        let Written { workspace, run, reason, by, .. } =
+            serde_json::from_slice(bytes).map_err(|_| UnreadableMessage::Damaged)?;
+        let (Ok(workspace), Ok(run)) = (WorkspaceId::new(workspace), RunId::new(run)) else {
+            return Err(UnreadableMessage::Damaged);
+        };
+        let by = by.and_then(|by| HookName::new(by).ok());
+        let halt = (!is_over).then_some(StoredHalt { reason, by });
+        Ok(Self { key: RunKey { workspace, run }, halt })
+    }
+}
+
+/// Why a message is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum UnreadableMessage {
+    /// It has too many bytes.
+    #[error("it is longer than {LONGEST} bytes")]
+    TooLong,
+    /// It is no message of a hookyard.
+    #[error("it is damaged, or not written by hookyard")]
+    Damaged,
+}
+
+/// The part of a subject that stands for a run: ids have characters that subjects cannot.
+pub(super) fn token_of(key: &RunKey) -> String {
+    let mut hash = Sha256::new();
+    hash.update(key.workspace.as_str().as_bytes());
+    hash.update([0]);
+    hash.update(key.run.as_str().as_bytes());
+    let digits = |byte: &u8| [byte >> 4, byte & 15];
+    let hexadecimal = |digit| char::from_digit(u32::from(digit), 16);
+    hash.finalize()[..20].iter().flat_map(digits).filter_map(hexadecimal).collect()
+}
+
+fn shortened(reason: &str) -> Arc<str> {
+    if reason.len() <= LONGEST_REASON {
+        return reason.into();
+    }
+    format!("{}…", &reason[..reason.floor_char_boundary(LONGEST_REASON)]).into()
+}

@@ -1,0 +1,132 @@
+//! Everything in the bucket of a cluster, read at once for an operator, and the messages that an operator writes there.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::StreamExt;
+use tokio::time::timeout;
+
+use super::{
+    ClusterOptions,
+    beats::{self, NodeBeat},
+    bucket::{Bucket, BucketReport, ReadFrom},
+    error::ClusterError,
+    messages::{HaltMessage, token_of},
+};
+use crate::{model::RunKey, store::StoredHalt};
+
+/// How long the bucket may take to give the next message.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it is read.
+const READ_TRIES: u32 = 5;
+
+/// How long a connection may take.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
+const CONNECT_TRIES: u32 = 60;
+
+/// The connection of an operator to the store of a cluster.
+#[derive(Debug)]
+pub(crate) struct ClusterOperator {
+    bucket: Bucket,
+}
+
+/// What is in the bucket of a cluster.
+#[derive(Debug)]
+pub(crate) struct ClusterSurvey {
+    pub(crate) report: BucketReport,
+    /// The last beat of each node, and how old it was.
+    pub(crate) nodes: Vec<(NodeBeat, Duration)>,
+    /// The runs that are halted, and for how long.
+    pub(crate) halts: Vec<(RunKey, StoredHalt, Duration)>,
+    /// The keys of messages that cannot be read.
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl ClusterOperator {
+    /// Connects to the store.
+    ///
+    /// Returns an error if it cannot be used.
+    pub(crate) async fn connect(options: ClusterOptions) -> Result<Self, ClusterError> {
+        let bucket = Bucket::connect(options).await?;
+        for _ in 1..CONNECT_TRIES {
+            match bucket.check_server() {
+                Err(ClusterError::Unreachable(_)) => tokio::time::sleep(CONNECT_PAUSE).await,
+                _ => break,
+            }
+        }
+        bucket.check_server()?;
+        Ok(Self { bucket })
+    }
+
+    /// Reads all that is in the bucket.
+    ///
+    /// Returns an error if that is impossible.
+    pub(crate) async fn survey(&self) -> Result<ClusterSurvey, ClusterError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // The first request of a consumer may be lost while its servers hear of each other.
+            match self.read().await {
+                Err(ClusterError::Unreachable(_)) if tries < READ_TRIES => {}
+                read => return read,
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<ClusterSurvey, ClusterError> {
+        let stream = self.bucket.open().await?;
+        let report = self.bucket.report().await?;
+        let mut left = stream.cached_info().state.messages;
+        let mut messages = self.bucket.read(&stream, ReadFrom::Everything).await?;
+        let (mut nodes, mut halts, mut unreadable) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut latest = i64::MIN;
+        while left > 0 {
+            let next = timeout(PATIENCE, messages.next()).await;
+            let Ok(Some(Ok(message))) = next else {
+                return Err(ClusterError::Unreachable("its bucket cannot be read".to_owned()));
+            };
+            let Ok(info) = message.info() else { break };
+            left = info.pending;
+            let written = info.published.unix_timestamp();
+            latest = latest.max(written);
+            let Some((key, is_over)) = self.bucket.key_of(&message) else { continue };
+            if key.starts_with("node.") {
+                if let Some(beat) = NodeBeat::decode(&message.payload).filter(|_| !is_over) {
+                    nodes.insert(beat.node.clone(), (beat, written));
+                }
+            } else if key.starts_with("halt.") {
+                match HaltMessage::decode(&message.payload, is_over) {
+                    Ok(HaltMessage { key, halt: Some(halt) }) => halts.push((key, halt, written)),
+                    Ok(_) => {}
+                    Err(_) => unreadable.push(key.to_owned()),
+                }
+            }
+        }
+        let age = |written: i64| {
+            Duration::from_secs(u64::try_from(latest.saturating_sub(written)).unwrap_or_default())
+        };
+        Ok(ClusterSurvey {
+            report,
+            nodes: nodes.into_values().map(|(beat, written)| (beat, age(written))).collect(),
+            halts: halts.into_iter().map(|(key, halt, written)| (key, halt, age(written))).collect(),
+            unreadable,
+        })
+    }
+
+    /// Ends the halt of a run on all nodes.
+    ///
+    /// Returns an error if the store does not confirm it.
+    pub(crate) async fn forget(&self, key: &RunKey) -> Result<(), ClusterError> {
+        self.bucket.open().await?;
+        let bytes = HaltMessage::encode(key, None, &self.bucket.options().node);
+        self.bucket.put(&format!("halt.{}", token_of(key)), bytes, true).await.map(drop)
+    }
+
+    /// Asks a process of a node to stop as `hookyard stop` has it.
+    ///
+    /// Returns an error if the store does not confirm it.
+    pub(crate) async fn drain(&self, beat: &NodeBeat) -> Result<(), ClusterError> {
+        let key = format!("drain.{}", beats::token_of(&beat.node));
+        self.bucket.put(&key, beat.instance.clone().into_bytes(), false).await.map(drop)
+    }
+}

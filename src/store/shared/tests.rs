@@ -1,0 +1,209 @@
+//! What is known of halts, whatever comes in which order.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use proptest::prelude::*;
+
+use super::{
+    messages::{HaltMessage, LONGEST, UnreadableMessage, token_of},
+    table::{Aging, HaltTable, Heard, UnstoredChange},
+};
+use crate::{
+    model::{HookName, RunId, RunKey, WorkspaceId},
+    store::StoredHalt,
+};
+
+fn key(run: &str) -> RunKey {
+    RunKey { workspace: WorkspaceId::new("shop").unwrap(), run: RunId::new(run).unwrap() }
+}
+
+fn halt(reason: &str) -> StoredHalt {
+    StoredHalt { reason: Some(reason.into()), by: HookName::new("guard").ok() }
+}
+
+fn message(run: &str, halt: Option<StoredHalt>) -> HaltMessage {
+    HaltMessage { key: key(run), halt }
+}
+
+fn all_unstored(table: &HaltTable) -> Vec<UnstoredChange> {
+    table.unstored(&BTreeSet::new(), usize::MAX)
+}
+
+#[test]
+fn a_halt_is_told_once_and_its_end_too() {
+    let mut table = HaltTable::default();
+    assert!(!table.note(&key("a"), None), "nothing is known of it");
+    assert!(table.note(&key("a"), Some(&halt("spent"))));
+    assert!(!table.note(&key("a"), Some(&halt("spent again"))), "the first halt stays");
+    let changes = all_unstored(&table);
+    assert_eq!(changes.len(), 1);
+    table.stored(&changes[0], 7);
+    assert_eq!(table.counts(), (1, 0));
+    assert!(table.note(&key("a"), None));
+    let changes = all_unstored(&table);
+    assert_eq!(changes[0].halt, None);
+    table.stored(&changes[0], 8);
+    assert_eq!(table.counts(), (0, 0));
+}
+
+#[test]
+fn what_this_daemon_has_to_say_is_not_undone_by_what_was_said_before() {
+    let mut table = HaltTable::default();
+    table.note(&key("a"), Some(&halt("here")));
+    assert_eq!(table.hear(message("a", None), 3, 0), Heard::Nothing, "its own halt comes after that");
+    let changes = all_unstored(&table);
+    table.stored(&changes[0], 5);
+    assert_eq!(table.hear(message("a", None), 4, 0), Heard::Nothing, "its own halt came after that");
+    assert_eq!(table.hear(message("a", None), 6, 0), Heard::Over);
+    assert_eq!(table.halt_of(&key("a")), None);
+}
+
+#[test]
+fn whoever_waits_waits_for_what_was_unstored_then() {
+    let mut table = HaltTable::default();
+    assert_eq!(table.flushed().try_recv(), Ok(()), "nothing is");
+    table.note(&key("a"), Some(&halt("a")));
+    let mut waiter = table.flushed();
+    table.note(&key("b"), Some(&halt("b")));
+    let changes = all_unstored(&table);
+    assert!(waiter.try_recv().is_err());
+    table.stored(&changes[0], 1);
+    assert_eq!(waiter.try_recv(), Ok(()), "`b` came later");
+}
+
+#[test]
+fn a_change_that_is_overtaken_keeps_nobody_waiting() {
+    let mut table = HaltTable::default();
+    table.note(&key("a"), Some(&halt("a")));
+    let first = all_unstored(&table);
+    let mut waiter = table.flushed();
+    table.note(&key("a"), None);
+    assert_eq!(table.counts().1, 1);
+    table.stored(&first[0], 1);
+    assert_eq!(waiter.try_recv(), Ok(()));
+    assert_eq!(table.counts().1, 1, "the end is still to be told");
+}
+
+#[test]
+fn a_bucket_that_has_lost_halts_gets_them_again() {
+    let mut table = HaltTable::default();
+    table.hear(message("a", Some(halt("elsewhere"))), 900, 0);
+    table.renew_all();
+    let changes = all_unstored(&table);
+    assert_eq!((changes.len(), changes[0].halt.is_some()), (1, true));
+    table.stored(&changes[0], 3);
+    assert_eq!(table.hear(message("a", None), 4, 0), Heard::Over, "the numbers begin anew");
+}
+
+#[test]
+fn halts_age_by_the_clock_of_the_servers() {
+    let mut table = HaltTable::default();
+    for (run, written) in [("new", 90), ("old", 40), ("gone", -20)] {
+        table.hear(message(run, Some(halt(run))), 1, written);
+    }
+    let mut aging = table.aging(100, Duration::from_secs(100));
+    aging.sort_by_key(|aging| matches!(aging, Aging::Gone(_)));
+    assert_eq!(aging, [Aging::Old(key("old")), Aging::Gone(key("gone"))]);
+    assert_eq!(table.counts().0, 2);
+    assert!(table.aging(i64::MIN, Duration::MAX).is_empty(), "a clock that was set back");
+}
+
+#[test]
+fn a_message_says_which_run_it_is_about_or_is_passed_over() {
+    let written = HaltMessage::encode(&key("a"), Some(&halt("spent")), "n1");
+    assert_eq!(HaltMessage::decode(&written, false).unwrap(), message("a", Some(halt("spent"))));
+    assert_eq!(HaltMessage::decode(&written, true).unwrap(), message("a", None));
+    for end in 0..written.len() {
+        assert_eq!(HaltMessage::decode(&written[..end], false), Err(UnreadableMessage::Damaged), "{end}");
+    }
+    for (text, halted) in [
+        (r#"{"v":2,"workspace":"shop","run":"a","colour":"red","reason":"later"}"#, true),
+        (r#"{"v":1,"workspace":"shop","run":"a","by":"no such name \u0000"}"#, true),
+        (r#"{"v":1,"workspace":"","run":"a"}"#, false),
+        (r#"{"v":1,"workspace":"shop"}"#, false),
+        (r#"{"v":1,"workspace":"shop","run":7}"#, false),
+        ("[]", false),
+    ] {
+        assert_eq!(HaltMessage::decode(text.as_bytes(), false).is_ok(), halted, "{text}");
+    }
+    let long = " ".repeat(LONGEST + 1);
+    assert_eq!(HaltMessage::decode(long.as_bytes(), false), Err(UnreadableMessage::TooLong));
+}
+
+#[test]
+fn a_long_reason_is_shortened_and_a_halt_all_the_same() {
+    let reason = "ö".repeat(LONGEST);
+    let written = HaltMessage::encode(&key("a"), Some(&halt(&reason)), "n1");
+    assert!(written.len() < LONGEST);
+    let shortened = HaltMessage::decode(&written, false).unwrap().halt.unwrap().reason.unwrap();
+    assert!(reason.starts_with(shortened.trim_end_matches('…')) && shortened.ends_with('…'));
+}
+
+/// What happens to one run, on two daemons that share a bucket.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A daemon halts it, or its halt is over there.
+    Note(usize, bool),
+    /// The bucket takes a change of a daemon.
+    Store(usize),
+    /// A daemon reads on.
+    Read(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0..2_usize, any::<bool>()).prop_map(|(daemon, halts)| Step::Note(daemon, halts)),
+        (0..2_usize).prop_map(Step::Store),
+        (0..2_usize).prop_map(Step::Read),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+proptest! {
+    /// Once the bucket has everything and everybody has read it, all agree with what it has last.
+    #[test]
+    fn daemons_agree_in_the_end(steps in steps()) {
+        let mut bucket: Vec<HaltMessage> = Vec::new();
+        let mut daemons = [(HaltTable::default(), 0), (HaltTable::default(), 0)];
+        let store = |bucket: &mut Vec<HaltMessage>, table: &mut HaltTable| {
+            for change in all_unstored(table) {
+                bucket.push(HaltMessage { key: change.key.clone(), halt: change.halt.clone() });
+                table.stored(&change, bucket.len() as u64);
+            }
+        };
+        let read = |bucket: &[HaltMessage], (table, read): &mut (HaltTable, usize)| {
+            if let Some(next) = bucket.get(*read) {
+                *read += 1;
+                table.hear(next.clone(), *read as u64, 0);
+            }
+        };
+        for step in steps {
+            match step {
+                Step::Note(daemon, halts) => drop(daemons[daemon].0.note(&key("a"), halts.then(|| halt("x")).as_ref())),
+                Step::Store(daemon) => store(&mut bucket, &mut daemons[daemon].0),
+                Step::Read(daemon) => read(&bucket, &mut daemons[daemon]),
+            }
+        }
+        for (table, _) in &mut daemons {
+            store(&mut bucket, table);
+        }
+        for daemon in &mut daemons {
+            while daemon.1 < bucket.len() {
+                read(&bucket, daemon);
+            }
+        }
+        let last = bucket.last().is_some_and(|last| last.halt.is_some());
+        for (table, _) in &daemons {
+            prop_assert_eq!(table.halt_of(&key("a")).is_some(), last);
+            prop_assert_eq!(table.counts().1, 0);
+        }
+    }
+
+    #[test]
+    fn different_runs_have_different_keys(one in "[a-z]{1,4}", other in "[a-z]{1,4}", workspace in "[a-z]{1,4}") {
+        let other_key = RunKey { workspace: WorkspaceId::new(workspace.clone()).unwrap(), run: RunId::new(other.clone()).unwrap() };
+        let is_same = workspace == "shop" && one == other;
+        prop_assert_eq!(token_of(&key(&one)) == token_of(&other_key), is_same);
+        prop_assert!(token_of(&other_key).bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    }
+}

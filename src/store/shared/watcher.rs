@@ -1,0 +1,156 @@
+//! Reads the bucket as a whole and then watches it, and proves by beats that nothing in it is missed.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use async_nats::jetstream;
+use futures_util::StreamExt;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use super::{
+    beats::{self, NodeBeat},
+    bucket::ReadFrom,
+    error::ClusterError,
+    halts::ClusterCore,
+    messages::{HaltMessage, token_of},
+    table::Heard,
+};
+use crate::store::freshness;
+
+/// Between two beats.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// How long nothing may come of the bucket: at least the beats of this daemon do.
+const LONGEST_SILENCE: Duration = Duration::from_millis(1500);
+
+/// The wait before the bucket is read anew.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How far the bucket has been read.
+#[derive(Debug, Default)]
+struct ReadPosition {
+    /// When the stream was made; another one has messages of its own.
+    made: Option<i64>,
+    /// The number of the last message.
+    last: Option<u64>,
+}
+
+/// Takes in what is in the bucket, and what comes, until the task is dropped.
+pub(super) async fn watch(core: Arc<ClusterCore>) {
+    let mut position = ReadPosition::default();
+    loop {
+        // It ends by an error only.
+        if let Err(error) = follow(&core, &mut position).await {
+            core.report_problem(&error);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), ClusterError> {
+    let stream = core.bucket.open().await?;
+    let info = stream.cached_info();
+    let made = Some(info.created.unix_timestamp());
+    let is_behind = position.last.is_some_and(|last| info.state.last_sequence < last);
+    if is_behind || position.made.is_some() && position.made != made {
+        tracing::error!(
+            "the store of the cluster has lost what it had confirmed; the halts known here are written again"
+        );
+        core.table.lock().renew_all();
+        core.changed.notify_one();
+        position.last = None;
+    }
+    position.made = made;
+    core.kept.store(info.config.max_age.as_secs(), Ordering::Relaxed);
+    let mut messages =
+        core.bucket.read(&stream, position.last.map_or(ReadFrom::Everything, ReadFrom::Behind)).await?;
+    loop {
+        let next = timeout(LONGEST_SILENCE, messages.next()).await;
+        let message = match next {
+            Ok(Some(Ok(message))) => message,
+            Ok(Some(Err(error))) => return Err(ClusterError::Unreachable(error.to_string())),
+            Ok(None) | Err(_) => {
+                return Err(ClusterError::Unreachable("nothing comes of its bucket".to_owned()));
+            }
+        };
+        if let Some(number) = take_in(core, &message) {
+            position.last = Some(number);
+        }
+    }
+}
+
+/// Takes in a message. Returns its number in the stream.
+fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
+    let info = message.info().ok()?;
+    let (number, written) = (info.stream_sequence, info.published.unix_timestamp());
+    let (key, is_over) = core.bucket.key_of(message)?;
+    if key.starts_with("node.") {
+        // What takes leave has no beat.
+        if let Some(beat) = NodeBeat::decode(&message.payload) {
+            core.hear_beat(beat, written);
+        }
+        return Some(number);
+    }
+    if key.starts_with("drain.") {
+        core.hear_drain(key, &message.payload);
+        return Some(number);
+    }
+    let token = key.strip_prefix("halt.")?;
+    match HaltMessage::decode(&message.payload, is_over) {
+        Ok(halt) if token_of(&halt.key) == token => hear(core, halt, number, written),
+        Ok(_) => {
+            tracing::error!(key, "a message in the store of the cluster is about another run than its key");
+        }
+        Err(why) => tracing::error!(key, %why, "a message in the store of the cluster is passed over"),
+    }
+    Some(number)
+}
+
+/// Has the directory of runs agree with a message. It may lock a run and ask the table, so the table is not locked meanwhile;
+/// if this daemon does something to the run at that moment, that counts.
+fn hear(core: &ClusterCore, message: HaltMessage, number: u64, written: i64) {
+    let key = message.key.clone();
+    let mut heard = core.table.lock().hear(message, number, written);
+    loop {
+        let halt = match heard {
+            Heard::Nothing => return,
+            Heard::Halted(halt) => Some(halt),
+            Heard::Over => None,
+        };
+        match &halt {
+            Some(halt) => core.listener.halted(&key, halt),
+            None => core.listener.released(&key, true),
+        }
+        let now = core.table.lock().halt_of(&key);
+        heard = match now {
+            now if now.is_some() == halt.is_some() => Heard::Nothing,
+            Some(halt) => Heard::Halted(halt),
+            None => Heard::Over,
+        };
+    }
+}
+
+/// Writes beats until the task is dropped.
+pub(super) async fn beat(core: Arc<ClusterCore>) {
+    let options = core.bucket.options();
+    let key = format!("node.{}", beats::token_of(&options.node));
+    let mut ticks = interval(BEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for number in 1.. {
+        ticks.tick().await;
+        core.freshness.is_awake();
+        if core.leaves.load(Ordering::Acquire) {
+            return;
+        }
+        if core.bucket.check_server().is_err() {
+            continue;
+        }
+        let counts = core.table.lock().counts();
+        let beat = NodeBeat::new((&options.node, &options.instance), number, core.facts(), counts);
+        core.sends_beat(number, freshness::now());
+        // It counts once it is read, whether or not it is confirmed in time.
+        timeout(BEAT, core.bucket.put(&key, beat.encode(), false)).await.ok();
+    }
+}

@@ -9,19 +9,25 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import balancer
 import capacity
 import demo
+import nats
 import report
-from cluster import Cluster, Shape
+import stores
+from cluster import Cluster, Shape, answers
 from faults import FAULTS
 from hosts import Load
 from network import Unavailable
 from rounds import Summary, play
 
 ROOT = Path(__file__).resolve().parents[2]
+# Where nodes of `up`, `check` and `demo` keep halts.
+STORE = "none"
 
 
 def program(given: str | None) -> str:
@@ -40,7 +46,8 @@ def up(options: argparse.Namespace) -> int:
     except BaseException:
         cluster.down()
         raise
-    print(f"{len(cluster.nodes)} nodes behind http://{cluster.address}, in {time.monotonic() - begin:.1f} s")
+    halts = "halts in a store of three servers" if cluster.stores else "halts of each node alone"
+    print(f"{len(cluster.nodes)} nodes behind http://{cluster.address}, {halts}, in {time.monotonic() - begin:.1f} s")
     print(f"token: {cluster.directory / 'token'}; workspace_id: shop")
     return show(cluster)
 
@@ -56,44 +63,57 @@ def status(options: argparse.Namespace) -> int:
 
 def show(cluster: Cluster) -> int:
     """Fails if something is not as it should be."""
+    leader = stores.leader(cluster.stores)
+    lines = [(node, node.address, node.ready, "") for node in cluster.nodes]
+    lines += [(each, each.address, partial(answers, each.address), "") for each in cluster.balancers]
+    lines += [(store, store.ports.clients, store.ready, ", leads the halts" if store is leader else "") for store in cluster.stores]
     fine = True
-    for node in cluster.nodes:
-        alive = node.process is not None and node.process.alive()
-        state = "ready" if alive and node.ready() else "not ready" if alive else "has ended"
+    for party, address, ready, more in lines:
+        alive = party.process is not None and party.process.alive()
+        state = "ready" if alive and ready() else "not ready" if alive else "has ended"
         fine = fine and state == "ready"
-        print(f"{node.name:<10} {node.address:<22} {state:<10} process {node.process.pid if node.process else '-'}")
-    alive = cluster.balancer is not None and cluster.balancer.alive()
-    pid = cluster.balancer.pid if cluster.balancer else "-"
-    print(f"{'balancer':<10} {cluster.address:<22} {'runs' if alive else 'has ended':<10} process {pid}")
-    return 0 if fine and alive else 1
+        print(f"{party.name:<10} {address:<22} {state:<10} process {party.process.pid if party.process else '-'}{more}")
+    return 0 if fine else 1
 
 
 def shapes(options: argparse.Namespace) -> list[Shape]:
-    sticks = {"both": (False, True), "on": (True,), "off": (False,)}[options.stick]
-    retries = {"both": (False, True), "on": (True,), "off": (False,)}[options.retries]
-    return [Shape(options.program, options.nodes, stick=stick, retries=again) for stick in sticks for again in retries]
+    if options.command != "check":
+        return [replace(options.shape, store=nats.program() if options.store == "nats" else None)]
+    both = {"both": (False, True), "on": (True,), "off": (False,)}
+    kept = {"both": (None, "nats"), "nats": ("nats",), "none": (None,)}[options.store]
+    server = nats.program() if "nats" in kept else None
+    return [
+        replace(options.shape, nodes=options.nodes, stick=stick, retries=again, store=store and server)
+        for store in kept for stick in both[options.stick] for again in both[options.retries]
+    ]
 
 
 def check(options: argparse.Namespace) -> int:
-    load = Load(options.seconds, options.rate, options.runs)
-    summaries, left_out = [], []
-    for name in options.fault or FAULTS:
-        if reason := FAULTS[name].impossible():
-            left_out.append(f"{name} was left out: {reason}")
-            continue
-        for shape in shapes(options):
-            summary = Summary(name, shape.stick, shape.retries)
-            summaries.append(summary)
-            for number in range(options.rounds):
-                summary.rounds.append(play(name, shape, load, options.seed + number))
+    load = Load(options.seconds, rate=options.rate, runs=options.runs)
+    summaries = [Summary(name, shape) for name in chosen(options) for shape in shapes(options)]
+    for summary in summaries:
+        fault = FAULTS[summary.fault]
+        summary.skipped = "it needs a store" if fault.store and not summary.shape.store else fault.impossible()
+        try:
+            for number in range(0 if summary.skipped else options.rounds):
+                summary.rounds.append(play(summary.fault, summary.shape, load, options.seed + number))
                 print(report.line(summary.rounds[-1]), file=sys.stderr, flush=True)
+        except Unavailable as error:
+            summary.skipped = str(error)
+        if summary.skipped:
+            print(f"{summary.fault}: {options.rounds - len(summary.rounds)} rounds were skipped: {summary.skipped}", file=sys.stderr)
     print(report.as_json(summaries, load) if options.json else report.table(summaries))
-    for text in left_out:
-        print(text, file=sys.stderr)
-    # What is promised of every shape; how often a halt is wrong is what the table is for.
-    totals = [summary.total() for summary in summaries]
-    broken = sum(total.lost + total.unasked for total in totals) + sum(s.total().wrong for s in summaries if s.fault == "none")
-    return 1 if broken or left_out else 0
+    # What is promised of every shape; without a store, how often a halt is wrong is what the table is for.
+    broken = sum(s.total().broken() + (s.total().wrong if s.shape.store or s.fault == "none" else 0) for s in summaries)
+    return 1 if broken or any(summary.skipped for summary in summaries) else 0
+
+
+def chosen(options: argparse.Namespace) -> list[str]:
+    """All faults that can be with this store, unless some are named."""
+    named = [name for names in options.faults or [] for name in names.split(",")]
+    if unknown := [name for name in named if name not in FAULTS]:
+        raise RuntimeError(f"there is no fault `{unknown[0]}`; there are {', '.join(FAULTS)}")
+    return named or [name for name, fault in FAULTS.items() if options.store != "none" or not fault.store]
 
 
 def arguments() -> argparse.Namespace:
@@ -102,24 +122,29 @@ def arguments() -> argparse.Namespace:
     default = Path(tempfile.gettempdir()) / f"hookyard-cluster-{os.getuid()}"
     parser.add_argument("--directory", type=Path, default=default, help=f"where the cluster lives (default: {default})")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="start three nodes and a balancer").add_argument("--port", type=int, default=8780)
+    starting = commands.add_parser("up", help="start three nodes, a balancer and a store")
+    starting.add_argument("--port", type=int, default=8780)
     commands.add_parser("down", help="end what `up` started, and nothing else")
     commands.add_parser("status", help="what runs; exit code 1 if something does not")
     checking = commands.add_parser("check", help="faults under load, each in new clusters, and what was wrong")
     names = "; ".join(f"{name}: {fault.words}" for name, fault in FAULTS.items())
-    checking.add_argument("--fault", action="append", choices=FAULTS, help=f"this one; can be repeated. {names}")
+    checking.add_argument("--faults", "--fault", action="append", metavar="NAME,…", help=f"only these. {names}")
     checking.add_argument("--rounds", type=int, default=3)
     checking.add_argument("--seed", type=int, default=1)
     checking.add_argument("--stick", choices=("on", "off", "both"), default="on", help="the balancer's stick table")
     checking.add_argument("--retries", choices=("on", "off", "both"), default="on", help="the balancer's own retries")
     checking.add_argument("--nodes", type=int, choices=(1, 2, 3), default=3)
     checking.add_argument("--json", action="store_true")
-    showing = commands.add_parser("demo", help="a node is killed, a node is drained, and a page says what became of it")
+    showing = commands.add_parser("demo", help="a node, the store's leader and a node again are taken away, and a page says what it came to")
     showing.add_argument("--seed", type=int, default=1)
     for command in (checking, showing):
-        command.add_argument("--seconds", type=float, default=Load.seconds if command is checking else 20.0)
+        command.add_argument("--seconds", type=float, default=Load.seconds if command is checking else demo.SECONDS)
         command.add_argument("--rate", type=int, default=Load.rate, help="events per second")
         command.add_argument("--runs", type=int, default=Load.runs)
+    for command in (starting, checking, showing):
+        kinds = ("nats", "none", "both") if command is checking else ("nats", "none")
+        command.add_argument("--store", choices=kinds, default=STORE, help=f"where nodes keep halts: in a store, or each alone ({STORE})")
+        command.add_argument("--unsure", choices=("answer", "refuse"), default="answer", help="what nodes do without the store")
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")
     measuring.add_argument("--seconds", type=float, default=5.0)
     measuring.add_argument("--connections", type=int, default=16)
@@ -138,7 +163,9 @@ def main() -> int:
     try:
         if options.command not in ("down", "status"):
             options.program = program(options.program)
-            options.shape = Shape(options.program)
+            options.shape = Shape(options.program, unsure=getattr(options, "unsure", "answer"))
+            if options.command in ("up", "demo"):
+                options.shape = shapes(options)[0]
         return commands[options.command](options)
     except FileExistsError:
         print(f"{options.directory} is there already: `scripts/cluster down` ends that cluster", file=sys.stderr)

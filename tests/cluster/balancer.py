@@ -1,9 +1,13 @@
-"""config/cluster/haproxy.cfg as it is shipped, with the addresses of a cluster under test."""
+"""The balancers: config/cluster/haproxy.cfg as it is shipped, with the addresses of a cluster under test."""
 
 from __future__ import annotations
 
 import shutil
+import socket
+from dataclasses import dataclass
 from pathlib import Path
+
+from processes import Process, start
 
 SHIPPED = Path(__file__).resolve().parents[2] / "config/cluster/haproxy.cfg"
 SERVERS = ("n1", "n2", "n3")
@@ -16,6 +20,46 @@ class Missing(Exception):
     """A program is not on this machine."""
 
 
+@dataclass
+class Balancer:
+    name: str
+    address: str
+    directory: Path
+    process: Process | None = None
+
+    @property
+    def running(self) -> Process:
+        if self.process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self.process
+
+    @property
+    def log(self) -> Path:
+        return self.directory / f"{self.name}.log"
+
+    @property
+    def _admin(self) -> Path:
+        return self.directory / f"{self.name}.sock"
+
+    def start(self, nodes: dict[str, str], stick: bool, retries: bool) -> None:
+        text = configuration(self.address, nodes, stick, retries)
+        # For `tell`, and only here: whoever may write to it can send events anywhere.
+        text = replaced(text, "\nglobal\n", f"\nglobal\n    stats socket {self._admin} mode 600 level admin\n")
+        settings = self.directory / f"{self.name}.cfg"
+        settings.write_text(text)
+        self.process = start(self.name, [program(), "-db", "-f", str(settings)], self.log, self.directory)
+
+    def tell(self, words: str) -> None:
+        """Such as `set server nodes/n1 state maint`."""
+        with socket.socket(socket.AF_UNIX) as admin:
+            admin.settimeout(5)
+            admin.connect(str(self._admin))
+            admin.sendall(f"{words}\n".encode())
+            said = admin.recv(4096).decode().strip()
+        if said:
+            raise RuntimeError(f"{self.name}: {words}: {said}")
+
+
 def program() -> str:
     found = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
     if found is None:
@@ -25,21 +69,21 @@ def program() -> str:
 
 def configuration(address: str, nodes: dict[str, str], stick: bool, retries: bool) -> str:
     text = SHIPPED.read_text()
-    text = _replaced(text, "bind 127.0.0.1:8780", f"bind {address}")
+    text = replaced(text, "bind 127.0.0.1:8780", f"bind {address}")
     for name in SERVERS:
-        text = _replaced(text, f"    server {name} 10.0.0.1{name[1:]}:8787 ", f"    server {name} {nodes.get(name)} ")
+        text = replaced(text, f"    server {name} 10.0.0.1{name[1:]}:8787 ", f"    server {name} {nodes.get(name)} ")
         if name not in nodes:
             text = _without(text, (f"    server {name} ",))
     if not stick:
         text = _without(text, STICK)
     if not retries:
-        text = _replaced(_without(text, RETRIES), "    retries 3\n", "    retries 0\n")
+        text = replaced(_without(text, RETRIES), "    retries 3\n", "    retries 0\n")
     return text
 
 
-def _replaced(text: str, old: str, new: str) -> str:
+def replaced(text: str, old: str, new: str, of: Path = SHIPPED) -> str:
     if text.count(old) != 1:
-        raise ValueError(f"{SHIPPED} must have `{old.strip()}` once")
+        raise ValueError(f"{of} must have `{old.strip()}` once")
     return text.replace(old, new)
 
 

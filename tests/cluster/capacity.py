@@ -9,8 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster import WORKSPACE, Cluster
+from cluster import Cluster
 from hosts import Host
+from nodes import WORKSPACE
 
 
 async def ask_on(place: tuple[str, str], lane: int, end: float) -> int:
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 def measured(way: str, cluster: Cluster, place: tuple[str, str], options: argparse.Namespace) -> str:
     def used() -> tuple[float, float, float]:
         nodes = sum(node.running.cpu_seconds() for node in cluster.nodes)
-        return cluster.running.cpu_seconds(), nodes, time.process_time()
+        return cluster.balancers[0].running.cpu_seconds(), nodes, time.process_time()
 
     before, begin = used(), time.monotonic()
     events = asyncio.run(ask_all(place, options))

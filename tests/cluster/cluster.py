@@ -1,34 +1,29 @@
-"""Nodes and a balancer in a directory of their own: started, looked at, and ended by what the directory says."""
+"""Nodes, balancers and the servers of a store in a directory of their own: started, and ended by what the directory says."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import stat
 import subprocess
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import balancer
-from network import Namespace
-from processes import Process, start, wait_for
+import nats
+import stores
+from balancer import Balancer
+from network import Network
+from nodes import Node, free_port, get, is_free, shared
+from processes import Process, wait_for
+from stores import Store
 
-SETTINGS = balancer.SHIPPED.parent / "hookyard.yaml"
-HOOK = Path(__file__).resolve().parent / "hook.py"
-WORKSPACE = "shop"
 RECORD = "cluster.json"
-# Shorter than that of config/cluster/hookyard.yaml, and longer than the balancer needs to notice.
-LAMEDUCK = "2s"
-HOOK_FILES = {
-    "guard": "before_tool_dispatch",
-    "recorder": "run_completed",
-}
+BALANCERS = ("balancer", "balancer-2")
 
 
 @dataclass(frozen=True)
@@ -37,74 +32,41 @@ class Shape:
 
     program: str
     nodes: int = len(balancer.SERVERS)
+    balancers: int = 1
     stick: bool = True
     retries: bool = True
+    # The server that three of keep the halts; None: nodes share none.
+    store: str | None = None
+    # What nodes do without the store: `answer` or `refuse`.
+    unsure: str = "answer"
+    # Servers that acknowledge what is not on their disks, which nodes have to refuse.
+    lazy: bool = False
+    # Each party has a network of its own.
     namespaces: bool = False
-    # Where each node's `data` is a file system of its own, its size.
+    # Where each node's `data`, or each server's, is a file system of its own, its size.
     data_size: str | None = None
-
-
-@dataclass
-class Node:
-    name: str
-    address: str
-    directory: Path
-    process: Process | None = None
-    namespace: Namespace | None = None
-
-    @property
-    def running(self) -> Process:
-        if self.process is None:
-            raise RuntimeError(f"{self.name} was not started")
-        return self.process
-
-    @property
-    def network(self) -> Namespace:
-        if self.namespace is None:
-            raise RuntimeError(f"{self.name} has no network of its own")
-        return self.namespace
-
-    def command(self, program: str, *more: str) -> list[str]:
-        here = self.directory
-        settings = {
-            "node": self.name,
-            "listen.socket": here / "s",
-            "listen.control_socket": here / "c",
-            "listen.tcp": self.address,
-            "listen.token_file": here.parent / "token",
-            "listen.lameduck": LAMEDUCK,
-            "data": here / "data",
-            "state_directory": here / "state",
-            "trust": "off",
-            "workspaces": f"{{{WORKSPACE}: {{root: {here / 'workspace'}}}}}",
-        }
-        into = ["ip", "netns", "exec", self.namespace.name] if self.namespace else []
-        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        return [*into, program, "serve", "--config", str(SETTINGS), "--home", str(here / "home"), *words, *more]
-
-    def ready(self) -> bool:
-        try:
-            return get(self.address, "/readyz") == 200
-        except OSError:
-            return False
-
-    def drain(self) -> None:
-        """As `hookyard stop`, without waiting for the end."""
-        connection = http.client.HTTPConnection("hookyard", timeout=10)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(str(self.directory / "c"))
-        connection.request("POST", "/v1/drain")
-        status = connection.getresponse().status
-        if status not in (200, 202, 204):
-            raise RuntimeError(f"POST /v1/drain on {self.name}: {status}")
+    store_size: str | None = None
 
 
 class Cluster:
-    def __init__(self, directory: Path, shape: Shape, address: str, nodes: list[Node]) -> None:
-        self.directory, self.shape, self.address, self.nodes = directory, shape, address, nodes
-        self.balancer: Process | None = None
+    def __init__(self, directory: Path, shape: Shape) -> None:
+        self.directory, self.shape = directory, shape
+        self.nodes: list[Node] = []
+        self.balancers: list[Balancer] = []
+        self.stores: list[Store] = []
+        self._network: Network | None = None
         # Processes that were replaced or killed, until they have ended.
         self.former: list[Process] = []
+
+    @property
+    def network(self) -> Network:
+        if self._network is None:
+            raise RuntimeError("the cluster has no network of its own")
+        return self._network
+
+    @property
+    def address(self) -> str:
+        return self.balancers[0].address
 
     @classmethod
     def make(cls, directory: Path, shape: Shape, port: int | None = None) -> Cluster:
@@ -116,125 +78,126 @@ class Cluster:
         directory.mkdir(mode=0o700, parents=True)
         (directory / "token").touch(mode=0o600)
         (directory / "token").write_text(secrets.token_urlsafe(24))
-        nodes = [cls._node(directory, name, shape) for name in balancer.SERVERS[: shape.nodes]]
-        cluster = cls(directory, shape, f"127.0.0.1:{port or free_port()}", nodes)
+        cluster = cls(directory, shape)
+        nodes, servers = balancer.SERVERS[: shape.nodes], nats.SERVERS if shape.store else ()
+        if shape.namespaces:
+            cluster._network = Network.draw((*nodes, *servers))
+        cluster.nodes = [Node(name, cluster._place(name), directory / name) for name in nodes]
+        cluster.stores = [Store(name, cluster._ports(name), directory / name) for name in servers]
+        for name in BALANCERS[: shape.balancers]:
+            given = port if name == BALANCERS[0] else None
+            cluster.balancers.append(Balancer(name, f"127.0.0.1:{given or free_port()}", directory))
         cluster.write()
         try:
-            for node in nodes:
-                if node.namespace:
-                    node.namespace.make()
-                if shape.data_size:
-                    mount(node.directory / "data", shape.data_size)
+            cluster._prepare()
         except BaseException:
             cluster.down()
             raise
         return cluster
 
-    @staticmethod
-    def _node(directory: Path, name: str, shape: Shape) -> Node:
-        here = directory / name
-        hooks = here / "workspace/.openharness/hooks"
-        for made in (hooks, here / "home", here / "data", here / "state"):
-            made.mkdir(mode=0o700, parents=True)
-        for hook, event in HOOK_FILES.items():
-            command = f"exec python3 {HOOK} {directory / 'asked.log'} {name}"
-            handler = {"type": "command", "command": command, "mode": "worker", "timeout_seconds": 20}
-            text = {"name": hook, "events": [event], "handler": handler}
-            if event.startswith("before"):
-                text |= {"on_error": "deny", "on_timeout": "deny"}
-            (hooks / f"{hook}.yaml").write_text(json.dumps(text))
-        namespace = None
-        host = "127.0.0.1"
-        if shape.namespaces:
-            number = random.SystemRandom().randrange(64 * 256)
-            namespace = Namespace(f"hookyard-{number}", number)
-            host = namespace.inside
-        return Node(name, f"{host}:{free_port()}", here, namespace=namespace)
+    def _place(self, party: str) -> str:
+        host = self._network.address(party) if self._network else "127.0.0.1"
+        return f"{host}:{free_port()}"
+
+    def _ports(self, server: str) -> nats.Ports:
+        return nats.Ports(self._place(server), self._place(server), self._place(server))
+
+    def _prepare(self) -> None:
+        if self._network:
+            self._network.make()
+        for node in self.nodes:
+            node.prepare(self.directory / "asked.log")
+            if self.shape.data_size:
+                mount(node.directory / "data", self.shape.data_size)
+        for store in self.stores:
+            (store.directory / "data").mkdir(mode=0o700, parents=True)
+            if self.shape.store_size:
+                mount(store.directory / "data", self.shape.store_size)
+        stores.configure(self.stores, self.shape.lazy)
 
     def up(self) -> None:
+        self.start_stores()
+        self.start_nodes()
+        for each in self.balancers:
+            self.start_balancer(each)
+
+    def start_stores(self) -> None:
+        for store in self.stores:
+            self.start_store(store)
+        for store in self.stores:
+            self.wait_store(store)
+
+    def start_nodes(self) -> None:
         for node in self.nodes:
             self.start_node(node)
         for node in self.nodes:
             self.wait_ready(node)
-        self.start_balancer()
+
+    def into(self, party: str) -> list[str]:
+        return self._network.into(party) if self._network else []
+
+    def start_store(self, store: Store) -> None:
+        assert self.shape.store
+        store.start(self.shape.store, self.into(store.name))
+        self.write()
+
+    def wait_store(self, store: Store) -> None:
+        self._wait(store, store.ready, store.log)
 
     def start_node(self, node: Node, *more: str) -> None:
         if node.process and node.process.alive():
             self.former.append(node.process)
-        command = node.command(self.shape.program, *more)
-        node.process = start(node.name, command, node.directory / "log", node.directory)
+        address = stores.address(self.stores) if self.stores else None
+        node.start(self.shape.program, self.into(node.name), shared(address, self.shape.unsure), more)
         self.write()
 
     def wait_ready(self, node: Node) -> None:
-        def there() -> bool:
-            if node.process is None or not node.process.alive():
-                raise RuntimeError(f"{node.name} has ended; see {node.directory / 'log'}:\n{tail(node.directory / 'log')}")
-            return node.ready()
+        self._wait(node, node.ready, node.log)
 
-        wait_for(there, f"{node.name} to be ready")
-
-    def start_balancer(self) -> None:
-        nodes = {node.name: node.address for node in self.nodes}
-        text = balancer.configuration(self.address, nodes, self.shape.stick, self.shape.retries)
-        (self.directory / "haproxy.cfg").write_text(text)
-        command = [balancer.program(), "-db", "-f", str(self.directory / "haproxy.cfg")]
-        log = self.directory / "haproxy.log"
-        self.balancer = start("balancer", command, log, self.directory)
+    def start_balancer(self, each: Balancer) -> None:
+        each.start({node.name: node.address for node in self.nodes}, self.shape.stick, self.shape.retries)
         self.write()
-        wait_for(self._answers, f"the balancer; see {log}")
+        self._wait(each, lambda: answers(each.address), each.log)
 
-    def _answers(self) -> bool:
-        if self.balancer is None or not self.balancer.alive():
-            raise RuntimeError(f"the balancer has ended:\n{tail(self.directory / 'haproxy.log')}")
-        try:
-            return get(self.address, "/") == 404
-        except OSError:
-            return False
+    @staticmethod
+    def _wait(party: Node | Store | Balancer, condition: Callable[[], bool], log: Path) -> None:
+        def there() -> bool:
+            if not party.running.alive():
+                raise RuntimeError(f"{party.name} has ended; see {log}:\n{tail(log)}")
+            return condition()
+
+        wait_for(there, f"{party.name} to be ready; see {log}")
+
+    def wait_leader(self, seconds: float = 60) -> Store:
+        """The server that leads the stream of halts."""
+        if not self.stores:
+            raise RuntimeError("nodes share no store: this fault is for --store nats")
+        wait_for(lambda: stores.leader(self.stores) is not None, f"a leader of the stream {stores.STREAM}", seconds)
+        found = stores.leader(self.stores)
+        # It may have lost its lead since, which is for the next one who asks.
+        return found or self.wait_leader(seconds)
 
     def down(self) -> None:
         """Ends what it has started, and removes its directory."""
-        everything = [*self.former, *(node.process for node in self.nodes), self.balancer]
-        there = [process for process in everything if process and process.alive()]
-        for process in there:
-            process.send(signal.SIGCONT)
-            process.send(signal.SIGTERM)
-            # The second one ends a node without its lameduck.
-            process.send(signal.SIGTERM)
-        for process in there:
-            try:
-                process.wait(20)
-            except TimeoutError:
-                process.send(signal.SIGKILL)
-                process.wait()
-        for node in self.nodes:
-            if node.namespace:
-                node.namespace.remove()
-            if (node.directory / "data").is_mount():
-                subprocess.run(["umount", str(node.directory / "data")], check=True)
+        first = [*self.former, *(each.process for each in (*self.nodes, *self.balancers))]
+        # A node that ends may still have something for the store.
+        for processes in (first, [store.process for store in self.stores]):
+            end([process for process in processes if process and process.alive()])
+        if self._network:
+            self._network.remove()
+        for party in (*self.nodes, *self.stores):
+            if (party.directory / "data").is_mount():
+                subprocess.run(["umount", str(party.directory / "data")], check=True)
         shutil.rmtree(self.directory)
-
-    @property
-    def running(self) -> Process:
-        """The balancer."""
-        if self.balancer is None:
-            raise RuntimeError("the balancer was not started")
-        return self.balancer
 
     def write(self) -> None:
         record = {
             "shape": asdict(self.shape),
-            "address": self.address,
-            "balancer": self.balancer and asdict(self.balancer),
+            "network": self._network and asdict(self._network),
             "former": [asdict(process) for process in self.former if process.alive()],
-            "nodes": [
-                {
-                    "name": node.name,
-                    "address": node.address,
-                    "process": node.process and asdict(node.process),
-                    "namespace": node.namespace and asdict(node.namespace),
-                }
-                for node in self.nodes
-            ],
+            "nodes": [_kept(node, address=node.address) for node in self.nodes],
+            "balancers": [_kept(each, address=each.address) for each in self.balancers],
+            "stores": [_kept(store, ports=asdict(store.ports)) for store in self.stores],
         }
         new = self.directory / f"{RECORD}.new"
         new.write_text(json.dumps(record, indent=1))
@@ -247,54 +210,56 @@ class Cluster:
         if kept.st_uid != os.getuid() or stat.S_IMODE(kept.st_mode) & 0o077 or not stat.S_ISDIR(kept.st_mode):
             raise PermissionError(f"{directory} is not a directory of this user alone")
         record = json.loads((directory / RECORD).read_text())
-        cluster = cls(directory, Shape(**record["shape"]), record["address"], [])
-        for kept in record["nodes"]:
-            process = kept["process"] and Process(**kept["process"])
-            namespace = kept["namespace"] and Namespace(**kept["namespace"])
-            cluster.nodes.append(Node(kept["name"], kept["address"], directory / kept["name"], process, namespace))
-        cluster.balancer = record["balancer"] and Process(**record["balancer"])
+        cluster = cls(directory, Shape(**record["shape"]))
+        if network := record["network"]:
+            cluster._network = Network(network["number"], tuple(network["parties"]))
+        for one in record["nodes"]:
+            cluster.nodes.append(Node(one["name"], one["address"], directory / one["name"], _process(one)))
+        for one in record["balancers"]:
+            cluster.balancers.append(Balancer(one["name"], one["address"], directory, _process(one)))
+        for one in record["stores"]:
+            ports = nats.Ports(**one["ports"])
+            cluster.stores.append(Store(one["name"], ports, directory / one["name"], _process(one)))
         cluster.former = [Process(**process) for process in record["former"]]
         return cluster
 
     def token(self) -> str:
         return (self.directory / "token").read_text()
 
-    def asked(self) -> list[tuple[str, str]]:
-        """The events that hooks were asked about, in order, each with the number of its delivery."""
+    def asked(self) -> list[tuple[str, str, str]]:
+        """The events that hooks were asked about, in order, each with the number of its delivery and the node."""
         log = self.directory / "asked.log"
         lines = log.read_text().splitlines() if log.exists() else []
-        return [(event, delivery) for event, delivery, _ in map(str.split, lines)]
+        return [(event, delivery, node) for event, delivery, node in map(str.split, lines)]
 
 
-def get(address: str, path: str) -> int:
-    host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=2)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status
-    except http.client.HTTPException as error:
-        raise OSError(str(error)) from error
-    finally:
-        connection.close()
+def _kept(party: Node | Store | Balancer, **more: object) -> dict:
+    return {"name": party.name, "process": party.process and asdict(party.process), **more}
 
 
-def free_port() -> int:
-    """A port that no outgoing connection takes while a node is away."""
-    while True:
-        port = random.SystemRandom().randrange(10_000, 30_000)
-        if is_free(port):
-            return port
+def _process(record: dict) -> Process | None:
+    return record["process"] and Process(**record["process"])
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        # As a server does, which may take a port of connections that have just ended.
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def end(there: list[Process]) -> None:
+    for process in there:
+        process.send(signal.SIGCONT)
+        process.send(signal.SIGTERM)
+        # The second one ends a node without its lameduck.
+        process.send(signal.SIGTERM)
+    for process in there:
         try:
-            tried.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+            process.wait(20)
+        except TimeoutError:
+            process.send(signal.SIGKILL)
+            process.wait()
+
+
+def answers(address: str) -> bool:
+    try:
+        return get(address, "/") == 404
+    except OSError:
+        return False
 
 
 def mount(directory: Path, size: str) -> None:

@@ -1,4 +1,4 @@
-"""A demonstration: runs go on while a node is killed and another one is drained."""
+"""A demonstration: runs go on while a node is killed, the server that leads the store is killed, and a node is drained."""
 
 from __future__ import annotations
 
@@ -7,50 +7,121 @@ import asyncio
 import random
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import faults
 import hosts
-import report
 from cluster import Cluster
-from history import judge
-from rounds import Round, Summary, settle
+from history import Event, Judgement, judge, wrong_events
+from rounds import place, settle
+from watch import Watch
+
+SECONDS = 34.0
+# How long nothing happens at first, and after each fault.
+QUIET = 4.0
+
+
+@dataclass
+class Phase:
+    what: str
+    # Seconds after the load began.
+    begins: float
 
 
 def run(options: argparse.Namespace) -> int:
-    load = hosts.Load(options.seconds, options.rate, options.runs)
+    load = hosts.Load(options.seconds, rate=options.rate, runs=options.runs)
     with tempfile.TemporaryDirectory(prefix="hookyard-") as above:
         cluster = Cluster.make(Path(above) / "c", options.shape)
         try:
             cluster.up()
-            one, told = asyncio.run(_run(cluster, load, options.seed))
+            print(introduction(cluster, load), flush=True)
+            events, phases, judgement = asyncio.run(_run(cluster, load, options.seed))
         finally:
             cluster.down()
-    summary = Summary("demo", options.shape.stick, options.shape.retries, [one])
-    print(report.page(summary, told, load))
-    return 1 if one.judgement.lost or one.judgement.no_verdict else 0
+    print(page(events, phases, judgement))
+    wrong = judgement.wrong if options.shape.store else 0
+    return 1 if judgement.broken() or judgement.no_verdict or wrong else 0
 
 
-async def _run(cluster: Cluster, load: hosts.Load, seed: int) -> tuple[Round, list[str]]:
+async def _run(cluster: Cluster, load: hosts.Load, seed: int) -> tuple[list[Event], list[Phase], Judgement]:
     killed, drained = random.Random(seed).sample(cluster.nodes, 2)
-    place = (cluster.address, cluster.token())
-    begin = time.monotonic()
-    told = [f"{len(cluster.nodes)} nodes behind a balancer, {load.seconds:.0f} s of load"]
+    phases = []
 
-    def tell(what: str) -> None:
-        told.append(f"{time.monotonic() - begin:8.1f} s  {what}")
+    def enter(what: str) -> None:
+        phases.append(Phase(what, time.monotonic()))
 
-    driving = asyncio.create_task(hosts.drive(load, seed, place))
-    await asyncio.sleep(load.seconds * 0.2)
-    tell(f"{killed.name} is killed")
-    await faults.kill(cluster, killed)
-    tell(f"{killed.name} is back")
-    await asyncio.sleep(load.seconds * 0.1)
-    tell(f"{drained.name} is drained")
-    await faults.drain(cluster, drained)
-    over = time.monotonic()
-    tell(f"{drained.name} is back")
-    events = await driving
-    await settle(cluster, events)
-    found = judge(events, cluster.asked(), over)
-    return Round("demo", cluster.shape.stick, cluster.shape.retries, seed, found, 0.0, over - begin), told
+    async with Watch(cluster) as watch:
+        driving = asyncio.create_task(hosts.drive(load, seed, place(cluster)))
+        enter("all is well")
+        await asyncio.sleep(QUIET)
+        enter(f"{killed.name} killed")
+        await faults.kill(cluster, killed)
+        enter(f"{killed.name} back")
+        await asyncio.sleep(QUIET)
+        if cluster.stores:
+            leader = await asyncio.to_thread(cluster.wait_leader)
+            enter(f"{leader.name}, leader, killed")
+            await faults.store_leader(cluster, killed)
+            enter(f"{leader.name} back")
+            await asyncio.sleep(QUIET)
+        enter(f"{drained.name} drained")
+        await faults.drain(cluster, drained)
+        enter(f"{drained.name} back")
+        over = time.monotonic()
+        events = await driving
+        await settle(cluster, events)
+    judgement = judge(events, cluster.asked(), over)
+    judgement.unstored = watch.unstored()
+    return events, phases, judgement
+
+
+def introduction(cluster: Cluster, load: hosts.Load) -> str:
+    store = "halts in a store of three servers" if cluster.stores else "each with its own halts"
+    return (
+        f"{len(cluster.nodes)} nodes behind a balancer, {store}. For {load.seconds:.0f} s,\n"
+        f"hosts of {load.runs} runs send {load.rate} events a second; four runs in ten are halted at some\n"
+        "moment, and their hosts go on, which yours should not, to see what comes.\n"
+    )
+
+
+HEAD = (
+    "phase                 from s  events   wrong  without   p50 ms   p99 ms    worst\n"
+    "                                              verdict\n"
+)
+
+
+def page(events: list[Event], phases: list[Phase], total: Judgement) -> str:
+    """In 80 columns."""
+    begin = phases[0].begins
+    ends = [phase.begins for phase in phases[1:]] + [float("inf")]
+    lines = []
+    for phase, end in zip(phases, ends):
+        # The first events are due a moment before anybody waits.
+        first = 0.0 if phase is phases[0] else phase.begins
+        lines.append(row(phase.what, f"{phase.begins - begin:.1f}", [event for event in events if first <= event.due < end], events))
+    lines.append(row("all", "", events, events))
+    return HEAD + "\n".join(lines) + "\n\n" + "\n".join(conclusion(total))
+
+
+def row(what: str, begins: str, those: list[Event], of: list[Event]) -> str:
+    chosen = set(map(id, those))
+    wrong = sum(id(event) in chosen for event in wrong_events(of))
+    found = judge(those, [], float("inf"))
+    waits = (found.wait_ms(0.5), found.wait_ms(0.99), found.wait_ms(1.0))
+    return f"{what:<21} {begins:>6}  {len(those):>6}  {wrong:>6}  {found.no_verdict:>7}" + "".join(f"  {wait:>7.0f}" for wait in waits)
+
+
+def conclusion(total: Judgement) -> list[str]:
+    counts = [
+        (f"{total.halted_runs - total.wrong_runs} of {total.halted_runs}", "halted runs were answered with `halt` from then on, by every node"),
+        (str(total.lost), f"of {total.accepted} accepted lifecycle events were lost; {total.delivered_again} came twice"),
+        (str(total.twice), "events had their hooks run twice, and one verdict"),
+        (str(total.first_failed), "events needed another try of the host"),
+    ]
+    if total.unstored is not None:
+        counts.append((str(total.unstored), "halts were answered before the store had them"))
+    lines = [f"{count:>10}  {what}" for count, what in counts]
+    if total.wrong:
+        lines += ["", "Nodes do not share halts here: a run that moves is answered by a node that does", "not know of its halt. See docs/scale.md."]
+    return lines

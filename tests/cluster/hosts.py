@@ -8,8 +8,8 @@ import random
 import time
 from dataclasses import dataclass
 
-from cluster import WORKSPACE
 from history import Event
+from nodes import WORKSPACE
 
 # A host waits longer than hooks may take, and gives an event up in the end.
 ANSWER, GIVE_UP = 15.0, 30.0
@@ -18,6 +18,8 @@ ANSWER, GIVE_UP = 15.0, 30.0
 @dataclass(frozen=True)
 class Load:
     seconds: float = 14.0
+    # For faults that take longer than others.
+    longer: float = 0.0
     # Events per second of all runs together.
     rate: int = 200
     runs: int = 100
@@ -25,6 +27,20 @@ class Load:
     halting: float = 0.4
     # So many events are lifecycle events, each of a run of its own.
     lifecycle: float = 0.1
+    # Every so manieth run has two hosts, as an agent and its subagent, that do not wait for each other.
+    paired: int = 5
+
+    @property
+    def whole(self) -> float:
+        return self.seconds + self.longer
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where hosts send their events: to each balancer in turn."""
+
+    balancers: tuple[str, ...]
+    token: str
 
 
 @dataclass
@@ -73,7 +89,8 @@ async def send(host: Host, event: Event, body: dict) -> None:
         if failure is None:
             return
         event.failures.append(failure)
-        if pause is None or time.monotonic() - event.sent > GIVE_UP:
+        event.answered = time.monotonic()
+        if pause is None or event.answered - event.sent > GIVE_UP:
             return
         await asyncio.sleep(pause)
 
@@ -120,47 +137,76 @@ def completion(run: str, event_id: str) -> dict:
     }
 
 
-async def drive_run(name: str, seed: str, load: Load, place: tuple[str, str], begin: float, events: list[Event]) -> None:
-    """One run: its events are due at equal distances, and one follows the answer of the other."""
+class Caller:
+    """A host with a connection to each balancer."""
+
+    def __init__(self, place: Place) -> None:
+        self._hosts = [Host(address, place.token) for address in place.balancers]
+        self._sent = 0
+
+    async def send(self, event: Event, body: dict) -> None:
+        host = self._hosts[self._sent % len(self._hosts)]
+        self._sent += 1
+        await send(host, event, body)
+
+    def close(self) -> None:
+        for host in self._hosts:
+            host.close()
+
+
+async def drive_run(name: str, seed: str, load: Load, place: Place, begin: float, events: list[Event]) -> None:
+    """One run: the first of its hosts brings its halt, if it has one."""
     chance = random.Random(seed)
-    distance = load.runs / (load.rate * (1 - load.lifecycle))
-    due = begin + chance.random() * distance
-    halt_at = begin + chance.uniform(0.1, 0.8) * load.seconds if chance.random() < load.halting else None
-    host = Host(*place)
+    count = 2 if chance.randrange(load.paired) == 0 else 1
+    distance = count * load.runs / (load.rate * (1 - load.lifecycle))
+    # One in two before a fault begins, which has to find something to be forgotten; the others at any time.
+    early, late = chance.uniform(0.02, 0.25) * load.seconds, chance.uniform(0.1, 0.8) * load.whole
+    halt_at = begin + chance.choice((early, late)) if chance.random() < load.halting else None
+    async with asyncio.TaskGroup() as group:
+        for number in range(count):
+            due = begin + chance.random() * distance
+            mine = halt_at if number == 0 else None
+            group.create_task(drive_host((name, f"{name}-{number}"), due, distance, mine, begin + load.whole, place, events))
+
+
+async def drive_host(
+    names: tuple[str, str], due: float, distance: float, halt_at: float | None, end: float, place: Place, events: list[Event]
+) -> None:
+    """Its events are due at equal distances, and one follows the answer of the other."""
+    run, prefix = names
+    caller = Caller(place)
     number = 0
-    while due < begin + load.seconds:
+    while due < end:
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         halt = halt_at is not None and due >= halt_at
-        event = Event(name, f"{name}-{number}", due=due)
+        event = Event(run, f"{prefix}-{number}", halts=halt, due=due)
         events.append(event)
-        await send(host, event, tool_call(name, event.id, halt))
+        await caller.send(event, tool_call(run, event.id, halt))
         if halt and event.verdict is not None:
             halt_at = None
         number += 1
         due += distance
-    host.close()
+    caller.close()
 
 
-async def drive_completions(
-    lane: int, lanes: int, load: Load, place: tuple[str, str], begin: float, events: list[Event]
-) -> None:
+async def drive_completions(lane: int, lanes: int, load: Load, place: Place, begin: float, events: list[Event]) -> None:
     """Runs that end, one after the other."""
     distance = lanes / (load.rate * load.lifecycle)
     due = begin + lane * distance / lanes
-    host = Host(*place)
+    caller = Caller(place)
     number = 0
-    while due < begin + load.seconds:
+    while due < begin + load.whole:
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         run = f"end-{lane}-{number}"
         event = Event(run, f"{run}-0", lifecycle=True, due=due)
         events.append(event)
-        await send(host, event, completion(run, event.id))
+        await caller.send(event, completion(run, event.id))
         number += 1
         due += distance
-    host.close()
+    caller.close()
 
 
-async def drive(load: Load, seed: int, place: tuple[str, str]) -> list[Event]:
+async def drive(load: Load, seed: int, place: Place) -> list[Event]:
     events: list[Event] = []
     begin = time.monotonic() + 0.2
     lanes = 8

@@ -12,40 +12,55 @@ from hosts import Load
 from rounds import Round, Summary
 
 COLUMNS = (
-    "fault", "stick table", "balancer retries", "events", "wrong", "after it", "wrong runs", "halted runs", "first try failed",
-    "no verdict", "unasked", "hooks twice", "accepted", "lost", "delivered again", "p50 ms", "p99 ms", "longest ms",
+    "fault", "rounds", "events", "wrong", "in runs, of those halted", "without verdict", "lost, of those accepted", "twice",
+    "halts unstored", "p50 ms", "p99 ms", "worst ms",
 )
+# Only where they differ.
+SHAPES = {
+    "store": lambda shape: "none" if shape.store is None else f"nats, {shape.unsure}",
+    "stick table": lambda shape: "yes" if shape.stick else "no",
+    "balancer retries": lambda shape: "yes" if shape.retries else "no",
+}
 
 
 def cells(summary: Summary) -> list[str]:
     total = summary.total()
+    if not summary.rounds:
+        return [summary.fault, f"0, skipped: {summary.skipped}", *("–" for _ in COLUMNS[2:])]
     each = ", ".join(str(one.judgement.wrong) for one in summary.rounds)
-    wrong = f"{total.wrong} ({each})" if len(summary.rounds) > 1 and total.wrong else str(total.wrong)
-    numbers = (
-        total.first_failed, total.no_verdict, total.unasked, total.twice, total.accepted, total.lost, total.delivered_again,
-    )
-    waits = [f"{total.wait_ms(share):.0f}" for share in (0.5, 0.99, 1.0)]
+    wrong = f"{total.wrong:,} ({each})" if 1 < len(summary.rounds) < 6 and total.wrong else f"{total.wrong:,}"
+    unstored = "–" if total.unstored is None else f"{total.unstored:,}"
+    waits = [f"{total.wait_ms(share):,.0f}" for share in (0.5, 0.99, 1.0)]
     return [
-        summary.fault, "yes" if summary.stick else "no", "yes" if summary.retries else "no", str(total.events), wrong,
-        str(total.wrong_after), str(total.wrong_runs), str(total.halted_runs), *map(str, numbers), *waits,
+        summary.fault, str(len(summary.rounds)), f"{total.events:,}", wrong, f"{total.wrong_runs:,} of {total.halted_runs:,}",
+        f"{total.no_verdict:,}", f"{total.lost:,} of {total.accepted:,}", f"{total.twice:,}", unstored, *waits,
     ]
 
 
 def table(summaries: list[Summary]) -> str:
     """In Markdown."""
-    rows = [COLUMNS, ["---"] * len(COLUMNS), *map(cells, summaries)]
+    differ = [name for name, of in SHAPES.items() if len({of(summary.shape) for summary in summaries}) > 1]
+    head = [COLUMNS[0], *differ, *COLUMNS[1:]]
+    rows = [head, ["---"] * len(head)]
+    for summary in summaries:
+        first, *rest = cells(summary)
+        rows.append([first, *(SHAPES[name](summary.shape) for name in differ), *rest])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def line(one: Round) -> str:
     found = one.judgement
-    how = f"stick table {'on' if one.stick else 'off'}, retries {'on' if one.retries else 'off'}, seed {one.seed}"
+    how = ", ".join(f"{name} {of(one.shape)}" for name, of in SHAPES.items())
     failures = ", ".join(f"{count} × {what}" for what, count in found.failures.most_common(4)) or "none"
+    odd = "".join(
+        f", {name} {getattr(found, name)}" for name in ("unasked", "unfounded", "unheeded", "unmarked") if getattr(found, name)
+    )
     return (
-        f"{one.fault} ({how}): {found.events} events, wrong {found.wrong} ({found.wrong_after} after it) in {found.wrong_runs} of "
-        f"{found.halted_runs} halted runs, "
-        f"no verdict {found.no_verdict}, unasked {found.unasked}, twice {found.twice}, lost {found.lost} of {found.accepted}, "
-        f"runs that moved {found.moved_runs}; failed tries: {failures}; lasted {one.lasted:.1f} s"
+        f"{one.fault} ({how}, seed {one.seed}): {found.events} events, wrong {found.wrong} ({found.wrong_after} after it) in "
+        f"{found.wrong_runs} of {found.halted_runs} halted runs, no verdict {found.no_verdict}, twice {found.twice}, "
+        f"lost {found.lost} of {found.accepted}, again {found.delivered_again}{odd}, unstored {found.unstored}, "
+        f"runs that moved {found.moved_runs}; {found.wait_ms(0.5):.0f} / {found.wait_ms(0.99):.0f} / {found.wait_ms(1):.0f} ms; "
+        f"failed tries: {failures}; lasted {one.lasted:.1f} s"
     )
 
 
@@ -62,27 +77,10 @@ def as_json(summaries: list[Summary], load: Load) -> str:
             del judgement["waits"]
             judgement |= {f"wait_p{name}_ms": one.judgement.wait_ms(share) for name, share in SHARES}
             found.append({**asdict(one), "judgement": judgement, "what": FAULTS[one.fault].words})
-    sums = [dict(zip(COLUMNS, cells(summary))) for summary in summaries]
+    sums = [{**{name: of(summary.shape) for name, of in SHAPES.items()}, **dict(zip(COLUMNS, cells(summary)))} for summary in summaries]
     return json.dumps({"machine": machine(), "load": asdict(load), "rounds": found, "sums": sums}, indent=1)
 
 
 SHARES = (("50", 0.5), ("99", 0.99), ("100", 1.0))
 
 
-def page(summary: Summary, told: list[str], load: Load) -> str:
-    """What the demonstration prints."""
-    total = summary.total()
-    rows = [
-        ("events", total.events, f"of {load.runs} runs, {load.rate} a second, and {total.accepted} lifecycle events"),
-        ("wrong", total.wrong, "answers other than `halt` to a run that had been halted"),
-        ("without verdict", total.no_verdict, f"{total.first_failed} needed another try of the host"),
-        ("twice", total.twice, "events whose hooks began twice"),
-        ("lost", total.lost, f"lifecycle events accepted and not delivered; {total.delivered_again} delivered again"),
-    ]
-    lines = [f"{name:>16}  {number:>6}  {what}" for name, number, what in rows]
-    waits = f"a host waited {total.wait_ms(0.5):.0f} ms (median), {total.wait_ms(1.0):.0f} ms at most"
-    note = "" if not total.wrong else (
-        f"\nNodes do not share halts: {total.wrong_runs} of {total.halted_runs} halted runs were answered by a node that did not\n"
-        "know of it. A host that ends a run at its halt does not notice; the hosts here go on, to see it. See docs/scale.md.\n"
-    )
-    return "\n".join([*told, "", *lines, "", waits, note])

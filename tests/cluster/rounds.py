@@ -6,13 +6,14 @@ import asyncio
 import random
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import hosts
 from cluster import Cluster, Shape
 from faults import FAULTS
 from history import Event, Judgement, judge
+from watch import Watch
 
 # Deliveries are tried again after 1, 4, 16 and 64 s; a killed node tries at its start.
 SETTLE = 40.0
@@ -23,8 +24,7 @@ FAULT_AT = (0.25, 0.32)
 @dataclass
 class Round:
     fault: str
-    stick: bool
-    retries: bool
+    shape: Shape
     seed: int
     judgement: Judgement
     # How long the fault took, and when it began after the load.
@@ -34,10 +34,13 @@ class Round:
 
 @dataclass
 class Summary:
+    """The rounds of a fault with clusters of one shape."""
+
     fault: str
-    stick: bool
-    retries: bool
+    shape: Shape
     rounds: list[Round] = field(default_factory=list)
+    # Why there are no more rounds.
+    skipped: str | None = None
 
     def total(self) -> Judgement:
         total = Judgement()
@@ -52,7 +55,7 @@ def play(fault_name: str, shape: Shape, load: hosts.Load, seed: int) -> Round:
         cluster = Cluster.make(Path(above) / "c", fault.shape(shape))
         try:
             cluster.up()
-            return asyncio.run(_play(fault_name, cluster, load, seed))
+            return asyncio.run(_play(fault_name, cluster, replace(load, longer=fault.longer), seed))
         finally:
             cluster.down()
 
@@ -60,23 +63,27 @@ def play(fault_name: str, shape: Shape, load: hosts.Load, seed: int) -> Round:
 async def _play(fault_name: str, cluster: Cluster, load: hosts.Load, seed: int) -> Round:
     chance = random.Random(f"{seed}/fault")
     victim = chance.choice(cluster.nodes)
-    place = (cluster.address, cluster.token())
-    begin = time.monotonic()
-    driving = asyncio.create_task(hosts.drive(load, seed, place))
-    await asyncio.sleep(load.seconds * chance.uniform(*FAULT_AT))
-    began = time.monotonic()
-    await FAULTS[fault_name].happens(cluster, victim)
-    over = time.monotonic()
-    events = await driving
-    await settle(cluster, events)
+    async with Watch(cluster) as watch:
+        begin = time.monotonic()
+        driving = asyncio.create_task(hosts.drive(load, seed, place(cluster)))
+        await asyncio.sleep(load.seconds * chance.uniform(*FAULT_AT))
+        began = time.monotonic()
+        await FAULTS[fault_name].happens(cluster, victim)
+        over = time.monotonic()
+        events = await driving
+        await settle(cluster, events)
     judgement = judge(events, cluster.asked(), over)
-    shape = cluster.shape
-    return Round(fault_name, shape.stick, shape.retries, seed, judgement, began - begin, over - began)
+    judgement.unstored = watch.unstored()
+    return Round(fault_name, cluster.shape, seed, judgement, began - begin, over - began)
+
+
+def place(cluster: Cluster) -> hosts.Place:
+    return hosts.Place(tuple(each.address for each in cluster.balancers), cluster.token())
 
 
 async def settle(cluster: Cluster, events: list[Event]) -> None:
     """Until what was accepted is delivered, or long enough for it to count as lost."""
     accepted = {event.id for event in events if event.lifecycle and event.verdict is not None}
     end = time.monotonic() + SETTLE
-    while time.monotonic() < end and not accepted <= {event for event, _ in cluster.asked()}:
+    while time.monotonic() < end and not accepted <= {event for event, _, _ in cluster.asked()}:
         await asyncio.sleep(0.2)

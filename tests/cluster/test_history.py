@@ -1,23 +1,22 @@
-"""The judgement over histories that are written by hand, and the settings of the balancer.
+"""The judgement over histories that are written by hand.
 
     python3 -m unittest discover tests/cluster
 """
 
 import unittest
 
-import balancer
-from history import Event, Judgement, judge
+from history import Asked, Event, Judgement, judge
 
 
 def tool(run: str, sent: float, answered: float, verdict: str | None, **more) -> Event:
     return Event(run, f"{run}@{sent}", due=sent, sent=sent, answered=answered, verdict=verdict, **more)
 
 
-def once(*events: Event) -> list[tuple[str, str]]:
-    return [(event.id, "1") for event in events]
+def once(*events: Event) -> list[Asked]:
+    return [(event.id, "1", "n1") for event in events]
 
 
-def found(*events: Event, asked: list[tuple[str, str]] | None = None, over: float = 100.0) -> Judgement:
+def found(*events: Event, asked: list[Asked] | None = None, over: float = 100.0) -> Judgement:
     return judge(list(events), once(*events) if asked is None else asked, over)
 
 
@@ -46,6 +45,30 @@ class Halts(unittest.TestCase):
         self.assertEqual((judgement.wrong, judgement.no_verdict, judgement.first_failed), (0, 1, 1))
 
 
+    def test_a_lifecycle_event_neither_halts_a_run_nor_breaks_a_halt(self):
+        self.assertEqual(found(tool("a", 1, 2, "halt", lifecycle=True), tool("a", 3, 4, "proceed")).wrong, 0)
+        self.assertEqual(found(tool("a", 1, 2, "halt"), tool("a", 3, 4, "proceed", lifecycle=True)).wrong, 0)
+
+    def test_a_halt_that_no_guard_gave_is_unfounded(self):
+        asks, never = tool("a", 2, 3, "halt", halts=True), tool("b", 4, 5, "halt")
+        self.assertEqual(found(asks, tool("a", 4, 5, "halt"), never).unfounded, 1)
+        self.assertEqual(found(tool("a", 0, 1, "halt"), asks).unfounded, 1, "answered before the first guard was asked")
+
+    def test_a_guard_that_was_asked_is_heeded(self):
+        passed, blocked = tool("a", 1, 2, "proceed", halts=True), tool("b", 1, 2, "block", halts=True)
+        self.assertEqual(found(passed, blocked).unheeded, 1)
+        self.assertEqual(found(passed, asked=[]).unheeded, 0, "it is unasked")
+
+
+class Waits(unittest.TestCase):
+    def test_a_wait_begins_when_the_event_was_due(self):
+        late = Event("a", "a", due=1, sent=3, answered=4, verdict="proceed")
+        self.assertEqual(found(late).wait_ms(1.0), 3000.0)
+
+    def test_an_event_that_was_given_up_has_waited(self):
+        self.assertEqual(found(tool("a", 1, 31, None), tool("b", 1, 2, "proceed")).wait_ms(1.0), 30_000.0)
+
+
 class Hooks(unittest.TestCase):
     def test_hooks_that_began_twice_are_counted_once_for_each_event(self):
         event = tool("a", 1, 2, "proceed")
@@ -63,6 +86,14 @@ class Hooks(unittest.TestCase):
         judgement = found(accepted, refused, asked=once(accepted, accepted))
         self.assertEqual((judgement.lost, judgement.delivered_again, judgement.twice), (0, 1, 0))
 
+    def test_a_second_delivery_has_another_number(self):
+        event = tool("a", 1, 2, "proceed", lifecycle=True)
+        numbered = [(event.id, "1", "n1"), (event.id, "2", "n1"), (event.id, "1", "n2")]
+        self.assertEqual(found(event, asked=numbered).unmarked, 0)
+        self.assertEqual(found(event, asked=[*numbered, (event.id, "2", "n1")]).unmarked, 1)
+        again = tool("b", 1, 2, "proceed", lifecycle=True, failures=["no answer"])
+        self.assertEqual(found(again, asked=once(again, again)).unmarked, 0, "a host that asks again may have two")
+
 
 class Sums(unittest.TestCase):
     def test_rounds_are_added_up(self):
@@ -73,23 +104,13 @@ class Sums(unittest.TestCase):
         self.assertEqual((total.failures["reset"], len(total.waits)), (2, 4))
         self.assertEqual(total.wait_ms(1.0), 1000.0)
 
-
-class Balancer(unittest.TestCase):
-    nodes = {"n1": "127.0.0.1:1", "n2": "127.0.0.1:2", "n3": "127.0.0.1:3"}
-
-    def test_the_shipped_settings_get_addresses_and_lose_what_is_switched_off(self):
-        both = balancer.configuration("127.0.0.1:9", self.nodes, stick=True, retries=True)
-        neither = balancer.configuration("127.0.0.1:9", self.nodes, stick=False, retries=False)
-        self.assertIn("server n3 127.0.0.1:3 tcp-ut 3s\n", both)
-        self.assertNotIn("10.0.0.", both)
-        for word in ("    stick on", "    stick-table", "    retry-on", "    option redispatch"):
-            self.assertIn(word, both)
-            self.assertNotIn(word, neither)
-        self.assertIn("    retries 0\n", neither)
-
-    def test_a_cluster_of_one_node_has_no_other_server(self):
-        one = balancer.configuration("127.0.0.1:9", {"n1": "127.0.0.1:1"}, stick=True, retries=True)
-        self.assertEqual(one.count("    server "), 1)
+    def test_halts_unstored_are_unknown_only_if_no_round_knows(self):
+        total = Judgement()
+        total.add(Judgement())
+        self.assertIsNone(total.unstored)
+        for known in (2, 0, None):
+            total.add(Judgement(unstored=known))
+        self.assertEqual(total.unstored, 2)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,150 @@
+"""The nodes: their settings and hooks, how they are started, and what they say about themselves."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import balancer
+from processes import Process, start
+
+SETTINGS = balancer.SHIPPED.parent / "hookyard.yaml"
+HOOK = Path(__file__).resolve().parent / "hook.py"
+WORKSPACE = "shop"
+# Shorter than that of config/cluster/hookyard.yaml, and longer than the balancer needs to notice.
+LAMEDUCK = "2s"
+HOOK_FILES = {
+    "guard": "before_tool_dispatch",
+    "recorder": "run_completed",
+}
+
+
+@dataclass
+class Node:
+    name: str
+    address: str
+    directory: Path
+    process: Process | None = None
+
+    @property
+    def running(self) -> Process:
+        if self.process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self.process
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "log"
+
+    def prepare(self, asked: Path) -> None:
+        """`asked`: where its hooks write down each event."""
+        here = self.directory
+        hooks = here / "workspace/.openharness/hooks"
+        for made in (hooks, here / "home", here / "data", here / "state"):
+            made.mkdir(mode=0o700, parents=True)
+        for hook, event in HOOK_FILES.items():
+            command = f"exec python3 {HOOK} {asked} {self.name}"
+            handler = {"type": "command", "command": command, "mode": "worker", "timeout_seconds": 20}
+            text = {"name": hook, "events": [event], "handler": handler}
+            if event.startswith("before"):
+                text |= {"on_error": "deny", "on_timeout": "deny"}
+            (hooks / f"{hook}.yaml").write_text(json.dumps(text))
+
+    def start(self, program: str, into: list[str], more_settings: dict[str, str], more: tuple[str, ...]) -> None:
+        here = self.directory
+        settings = {
+            "node": self.name,
+            "listen.socket": here / "s",
+            "listen.control_socket": here / "c",
+            "listen.tcp": self.address,
+            "listen.token_file": here.parent / "token",
+            "listen.lameduck": LAMEDUCK,
+            "data": here / "data",
+            "state_directory": here / "state",
+            "trust": "off",
+            "workspaces": f"{{{WORKSPACE}: {{root: {here / 'workspace'}}}}}",
+        } | more_settings
+        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        command = [*into, program, "serve", "--config", str(SETTINGS), "--home", str(here / "home"), *words, *more]
+        self.process = start(self.name, command, self.log, here)
+
+    def ready(self) -> bool:
+        try:
+            return get(self.address, "/readyz") == 200
+        except OSError:
+            return False
+
+    def drain(self) -> None:
+        """As `hookyard stop`, without waiting for the end."""
+        status, _ = self._at_socket("POST", "/v1/drain")
+        if status not in (200, 202, 204):
+            raise RuntimeError(f"POST /v1/drain on {self.name}: {status}")
+
+    def metric(self, name: str) -> float | None:
+        """The sum over its labels; None if the node is not there, or counts no such thing."""
+        try:
+            status, told = self._at_socket("GET", "/metrics")
+        except (OSError, http.client.HTTPException):
+            return None
+        lines = told.splitlines() if status == 200 else []
+        values = [line.rpartition(" ")[2] for line in lines if line.partition("{")[0].partition(" ")[0] == name]
+        return sum(map(float, values)) if values else None
+
+    def _at_socket(self, method: str, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("hookyard")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.settimeout(5)
+            connection.sock.connect(str(self.directory / "c"))
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+
+def shared(store: str | None, unsure: str) -> dict[str, str]:
+    """The settings for halts that nodes share in a store, or do not."""
+    if store is None:
+        # What the shipped settings have of it is switched off, and a daemon without such settings starts, too.
+        return {"cluster.store": "null"} if "\n  store:" in SETTINGS.read_text() else {}
+    return {"cluster.store": store, "cluster.halts": "watch", "cluster.unsure": unsure}
+
+
+def get(address: str, path: str) -> int:
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=2)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except http.client.HTTPException as error:
+        raise OSError(str(error)) from error
+    finally:
+        connection.close()
+
+
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """A port that no outgoing connection takes while what listens there is away."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 30_000)
+        if port not in _given and is_free(port):
+            _given.add(port)
+            return port
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        # As a server does, which may take a port of connections that have just ended.
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

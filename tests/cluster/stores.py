@@ -1,0 +1,88 @@
+"""The servers of the store: started, asked what they are and who leads, and found by the part that a fault needs."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import nats
+from nats import Ports
+from processes import Process, start
+
+# What nodes write halts into: a bucket, which is a stream with this name.
+STREAM = "KV_hookyard"
+
+
+@dataclass
+class Store:
+    name: str
+    ports: Ports
+    directory: Path
+    process: Process | None = None
+
+    @property
+    def running(self) -> Process:
+        if self.process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self.process
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "log"
+
+    def start(self, program: str, into: list[str]) -> None:
+        command = [*into, program, "--config", str(self.directory / "nats.conf")]
+        self.process = start(self.name, command, self.log, self.directory)
+
+    def ready(self) -> bool:
+        """In the cluster, with what it has of the streams."""
+        try:
+            return self._ask("/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def leads(self) -> bool:
+        """Whether it leads the stream of halts by its own account: during a partition, two servers may."""
+        return self.stream().get("cluster", {}).get("leader") == self.name
+
+    def stream(self) -> dict:
+        """What it says of the stream of halts; empty if it does not answer or has none."""
+        try:
+            status, told = self._ask("/jsz?accounts=true&streams=true&config=true")
+        except OSError:
+            return {}
+        accounts = told.get("account_details", []) if status == 200 else []
+        streams = [stream for account in accounts for stream in account.get("stream_detail", [])]
+        return next((stream for stream in streams if stream["name"] == STREAM), {})
+
+    def _ask(self, path: str) -> tuple[int, dict]:
+        host, _, port = self.ports.monitor.rpartition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=1)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (http.client.HTTPException, ValueError) as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+
+
+def leader(stores: list[Store]) -> Store | None:
+    """That of the stream of halts, if just one server says that it is."""
+    leading = [store for store in stores if store.leads()]
+    return leading[0] if len(leading) == 1 else None
+
+
+def address(stores: list[Store]) -> str:
+    """As nodes have it in `cluster.store`."""
+    return "nats://" + ",".join(store.ports.clients for store in stores)
+
+
+def configure(stores: list[Store], lazy: bool) -> None:
+    ports = {store.name: store.ports for store in stores}
+    for store in stores:
+        text = nats.configuration(store.name, ports, store.directory / "data", lazy)
+        (store.directory / "nats.conf").write_text(text)

@@ -23,7 +23,7 @@ from cluster import Cluster, Shape, answers
 from faults import FAULTS
 from hosts import Load
 from network import Unavailable
-from rounds import Summary, play
+from rounds import Summary, Task, played
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where nodes of `up`, `check` and `demo` keep halts.
@@ -94,12 +94,17 @@ def check(options: argparse.Namespace) -> int:
     for summary in summaries:
         fault = FAULTS[summary.fault]
         summary.skipped = "it needs a store" if fault.store and not summary.shape.store else fault.impossible()
-        try:
-            for number in range(0 if summary.skipped else options.rounds):
-                summary.rounds.append(play(summary.fault, summary.shape, load, options.seed + number))
-                print(report.line(summary.rounds[-1]), file=sys.stderr, flush=True)
-        except Unavailable as error:
-            summary.skipped = str(error)
+    possible = [number for number, summary in enumerate(summaries) if not summary.skipped]
+    asked = [(number, options.seed + seed) for number in possible for seed in range(options.rounds)]
+    tasks = [(number, (summaries[number].fault, summaries[number].shape, load, seed)) for number, seed in asked]
+    for number, result in played(tasks, options.at_once):
+        if isinstance(result, Unavailable):
+            summaries[number].skipped = str(result)
+            continue
+        summaries[number].rounds.append(result)
+        print(report.line(result), file=sys.stderr, flush=True)
+    for summary in summaries:
+        summary.rounds.sort(key=lambda one: one.seed)
         if summary.skipped:
             print(f"{summary.fault}: {options.rounds - len(summary.rounds)} rounds were skipped: {summary.skipped}", file=sys.stderr)
     print(report.as_json(summaries, load) if options.json else report.table(summaries))
@@ -131,6 +136,7 @@ def arguments() -> argparse.Namespace:
     checking.add_argument("--faults", "--fault", action="append", metavar="NAME,…", help=f"only these. {names}")
     checking.add_argument("--rounds", type=int, default=3)
     checking.add_argument("--seed", type=int, default=1)
+    checking.add_argument("--at-once", type=int, choices=range(1, 17), default=1, metavar="N", help="so many clusters at a time (default: 1)")
     checking.add_argument("--stick", choices=("on", "off", "both"), default="on", help="the balancer's stick table")
     checking.add_argument("--retries", choices=("on", "off", "both"), default="on", help="the balancer's own retries")
     checking.add_argument("--nodes", type=int, choices=(1, 2, 3), default=3)
@@ -152,7 +158,8 @@ def arguments() -> argparse.Namespace:
 
 
 def end(number: int, frame: object) -> None:
-    """Ends as an error does, so that no process and no mount is left."""
+    """Ends as an error does, so that no process and no mount is left: a second signal does not disturb that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + number)
 
 

@@ -36,10 +36,11 @@ class Network:
 
     @classmethod
     def draw(cls, parties: tuple[str, ...]) -> Network:
-        """One that no other cluster has at the time."""
+        """One that no other cluster has at the time: its hub is there from now on."""
         while True:
             network = cls(random.SystemRandom().randrange(1024), (HOST, *parties))
             if not Path("/run/netns", network._hub).exists():
+                _ip("netns", "add", network._hub)
                 return network
 
     @property
@@ -58,7 +59,7 @@ class Network:
         return [] if party == HOST else ["ip", "netns", "exec", f"{self._hub}-{party}"]
 
     def make(self) -> None:
-        _ip("netns", "add", self._hub)
+        """Connects everybody to the hub."""
         # By itself, a router drops what it could not answer the way it came: the other direction of a cut.
         # And a new veth takes its filter from `default`.
         settings = "echo 1 >/proc/sys/net/ipv4/ip_forward; for i in all default; do echo 0 >/proc/sys/net/ipv4/conf/$i/rp_filter; done"

@@ -110,8 +110,9 @@ class Node:
 def shared(store: str | None, unsure: str) -> dict[str, str]:
     """The settings for halts that nodes share in a store, or do not."""
     if store is None:
-        # What the shipped settings have of it is switched off, and a daemon without such settings starts, too.
-        return {"cluster.store": "null"} if "\n  store:" in SETTINGS.read_text() else {}
+        # What the shipped settings have of it is switched off.
+        lines = (line.partition("#")[0] for line in SETTINGS.read_text().splitlines())
+        return {"cluster.store": "null"} if any("store:" in line for line in lines) else {}
     return {"cluster.store": store, "cluster.halts": "watch", "cluster.unsure": unsure}
 
 

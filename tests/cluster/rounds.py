@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import random
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import hosts
 from cluster import Cluster, Shape
 from faults import FAULTS
 from history import Event, Judgement, judge
+from network import Unavailable
 from watch import Watch
 
 # Deliveries are tried again after 1, 4, 16 and 64 s; a killed node tries at its start.
@@ -75,6 +80,46 @@ async def _play(fault_name: str, cluster: Cluster, load: hosts.Load, seed: int) 
     judgement = judge(events, cluster.asked(), over)
     judgement.unstored = watch.unstored()
     return Round(fault_name, cluster.shape, seed, judgement, began - begin, over - began)
+
+
+# A number of the caller, and what `play` takes.
+Task = tuple[int, tuple[str, Shape, hosts.Load, int]]
+
+
+def played(tasks: list[Task], at_once: int) -> Iterator[tuple[int, Round | Unavailable]]:
+    """Each round with its number, as they end: in a process of its own, so that its hosts wait for no other round's."""
+    running: dict[Connection, BaseProcess] = {}
+    fork, left = multiprocessing.get_context("fork"), list(reversed(tasks))
+    try:
+        while left or running:
+            while left and len(running) < at_once:
+                result, there = fork.Pipe(duplex=False)
+                running[result] = fork.Process(target=_tell, args=(there, left.pop()))
+                running[result].start()
+                there.close()
+            for result in wait(list(running)):
+                assert isinstance(result, Connection)
+                told = result.recv()
+                running.pop(result).join()
+                if isinstance(told, str):
+                    raise RuntimeError(told)
+                yield told
+    finally:
+        # They end their clusters first.
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            process.join()
+
+
+def _tell(there: Connection, task: Task) -> None:
+    number, what = task
+    try:
+        there.send((number, play(*what)))
+    except Unavailable as error:
+        there.send((number, error))
+    except Exception as error:
+        there.send(f"{what[0]}, seed {what[3]}: {error or type(error).__name__}")
 
 
 def place(cluster: Cluster) -> hosts.Place:

@@ -17,6 +17,7 @@ import balancer
 import capacity
 import demo
 import nats
+import refusals
 import report
 import stores
 from cluster import Cluster, Shape, answers
@@ -66,7 +67,8 @@ def show(cluster: Cluster) -> int:
     leader = stores.leader(cluster.stores)
     lines = [(node, node.address, node.ready, "") for node in cluster.nodes]
     lines += [(each, each.address, partial(answers, each.address), "") for each in cluster.balancers]
-    lines += [(store, store.ports.clients, store.ready, ", leads the halts" if store is leader else "") for store in cluster.stores]
+    for store in cluster.stores:
+        lines.append((store, store.ports.clients, store.ready, ", leads the halts" if store is leader else ""))
     fine = True
     for party, address, ready, more in lines:
         alive = party.process is not None and party.process.alive()
@@ -106,7 +108,8 @@ def check(options: argparse.Namespace) -> int:
     for summary in summaries:
         summary.rounds.sort(key=lambda one: one.seed)
         if summary.skipped:
-            print(f"{summary.fault}: {options.rounds - len(summary.rounds)} rounds were skipped: {summary.skipped}", file=sys.stderr)
+            left = options.rounds - len(summary.rounds)
+            print(f"{summary.fault}: {left} rounds were skipped: {summary.skipped}", file=sys.stderr)
     print(report.as_json(summaries, load) if options.json else report.table(summaries))
     # What is promised of every shape; without a store, how often a halt is wrong is what the table is for.
     broken = sum(s.total().broken() + (s.total().wrong if s.shape.store or s.fault == "none" else 0) for s in summaries)
@@ -136,12 +139,13 @@ def arguments() -> argparse.Namespace:
     checking.add_argument("--faults", "--fault", action="append", metavar="NAME,…", help=f"only these. {names}")
     checking.add_argument("--rounds", type=int, default=3)
     checking.add_argument("--seed", type=int, default=1)
-    checking.add_argument("--at-once", type=int, choices=range(1, 17), default=1, metavar="N", help="so many clusters at a time (default: 1)")
+    at_once = {"type": int, "choices": range(1, 17), "default": 1, "metavar": "N"}
+    checking.add_argument("--at-once", **at_once, help="so many clusters at a time (default: 1)")
     checking.add_argument("--stick", choices=("on", "off", "both"), default="on", help="the balancer's stick table")
     checking.add_argument("--retries", choices=("on", "off", "both"), default="on", help="the balancer's own retries")
     checking.add_argument("--nodes", type=int, choices=(1, 2, 3), default=3)
     checking.add_argument("--json", action="store_true")
-    showing = commands.add_parser("demo", help="a node, the store's leader and a node again are taken away, and a page says what it came to")
+    showing = commands.add_parser("demo", help="a node, the store's leader and another node are taken away, as a page")
     showing.add_argument("--seed", type=int, default=1)
     for command in (checking, showing):
         command.add_argument("--seconds", type=float, default=Load.seconds if command is checking else demo.SECONDS)
@@ -149,8 +153,10 @@ def arguments() -> argparse.Namespace:
         command.add_argument("--runs", type=int, default=Load.runs)
     for command in (starting, checking, showing):
         kinds = ("nats", "none", "both") if command is checking else ("nats", "none")
-        command.add_argument("--store", choices=kinds, default=STORE, help=f"where nodes keep halts: in a store, or each alone ({STORE})")
+        where = f"where nodes keep halts: in a store, or each alone (default: {STORE})"
+        command.add_argument("--store", choices=kinds, default=STORE, help=where)
         command.add_argument("--unsure", choices=("answer", "refuse"), default="answer", help="what nodes do without the store")
+    commands.add_parser("refusals", help="what a node does with servers that it must not take for a store")
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")
     measuring.add_argument("--seconds", type=float, default=5.0)
     measuring.add_argument("--connections", type=int, default=16)
@@ -166,7 +172,8 @@ def end(number: int, frame: object) -> None:
 def main() -> int:
     signal.signal(signal.SIGTERM, end)
     options = arguments()
-    commands = {"up": up, "down": down, "status": status, "check": check, "demo": demo.run, "capacity": capacity.run}
+    commands = {"up": up, "down": down, "status": status, "check": check}
+    commands |= {"demo": demo.run, "refusals": refusals.run, "capacity": capacity.run}
     try:
         if options.command not in ("down", "status"):
             options.program = program(options.program)

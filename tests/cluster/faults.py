@@ -75,7 +75,7 @@ async def balancer(cluster: Cluster, node: Node) -> None:
 
 
 async def two_balancers(cluster: Cluster, node: Node) -> None:
-    """For 6 s, one of two balancers takes a node for gone and the other one does not; hosts send each event of a run to the other one."""
+    """For 6 s, one of two balancers takes a node for gone, and the other one does not; hosts use both in turn."""
     second = cluster.balancers[1]
     second.tell(f"set server nodes/{node.name} state maint")
     await asyncio.sleep(PAUSED)
@@ -109,14 +109,18 @@ async def store_in(cluster: Cluster, node: Node) -> None:
 
 async def store_both(cluster: Cluster, node: Node) -> None:
     """For 6 s, node and store hear nothing of each other; events go on."""
-    await cut_off(cluster, [way for store in cluster.stores for way in ((node.name, store.name), (store.name, node.name))])
+    await cut_off(cluster, both_ways(node.name, cluster.stores))
 
 
 async def store_apart(cluster: Cluster, node: Node) -> None:
     """For 12 s, the leader of the store and the other servers hear nothing of each other; nodes reach all of them."""
     leader = await asyncio.to_thread(cluster.wait_leader)
     others = [store for store in cluster.stores if store is not leader]
-    await cut_off(cluster, [way for other in others for way in ((leader.name, other.name), (other.name, leader.name))], 2 * PAUSED)
+    await cut_off(cluster, both_ways(leader.name, others), 2 * PAUSED)
+
+
+def both_ways(party: str, stores: list[Store]) -> list[tuple[str, str]]:
+    return [way for store in stores for way in ((party, store.name), (store.name, party))]
 
 
 async def cut_off(cluster: Cluster, ways: list[tuple[str, str]], seconds: float = PAUSED) -> None:
@@ -184,7 +188,7 @@ async def kill_with_leader(cluster: Cluster, node: Node) -> None:
 
 async def kill_cut_off(cluster: Cluster, node: Node) -> None:
     """For 3 s, node and store hear nothing of each other; then the node is killed with what it knows, and back 3 s later."""
-    ways = [way for store in cluster.stores for way in ((node.name, store.name), (store.name, node.name))]
+    ways = both_ways(node.name, cluster.stores)
     for source, target in ways:
         cluster.network.cut(source, target)
     await asyncio.sleep(AWAY)

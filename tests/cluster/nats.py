@@ -1,4 +1,4 @@
-"""The program of the store: nats-server, its versions, and config/cluster/nats.conf with the addresses of a cluster under test."""
+"""The program of the store: nats-server, its versions, and config/cluster/nats.conf with addresses of a cluster under test."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def too_old(tried: str) -> str | None:
     its = version(tried)
     if its >= OLDEST:
         return None
-    numbers = ".".join(map(str, its))
-    return f"{tried} is nats-server {numbers}, and the store needs {'.'.join(map(str, OLDEST))} or later; that of Debian bookworm is 2.9"
+    numbers, oldest = (".".join(map(str, each)) for each in (its, OLDEST))
+    return f"{tried} is nats-server {numbers}, and the store needs {oldest} or later, which Debian bookworm does not have"
 
 
 def installed(pinned: Path) -> str:

@@ -62,7 +62,7 @@ class Network:
         """Connects everybody to the hub."""
         # By itself, a router drops what it could not answer the way it came: the other direction of a cut.
         # And a new veth takes its filter from `default`.
-        settings = "echo 1 >/proc/sys/net/ipv4/ip_forward; for i in all default; do echo 0 >/proc/sys/net/ipv4/conf/$i/rp_filter; done"
+        settings = "cd /proc/sys/net/ipv4; echo 1 >ip_forward; echo 0 >conf/all/rp_filter; echo 0 >conf/default/rp_filter"
         _ip("netns", "exec", self._hub, "sh", "-ec", settings)
         for number, party in enumerate(self.parties):
             self._connect(party, self._address(4 * number + 1))

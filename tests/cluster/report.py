@@ -59,8 +59,8 @@ def line(one: Round) -> str:
         f"{one.fault} ({how}, seed {one.seed}): {found.events} events, wrong {found.wrong} ({found.wrong_after} after it) in "
         f"{found.wrong_runs} of {found.halted_runs} halted runs, no verdict {found.no_verdict}, twice {found.twice}, "
         f"lost {found.lost} of {found.accepted}, again {found.delivered_again}{odd}, unstored {found.unstored}, "
-        f"runs that moved {found.moved_runs}; {found.wait_ms(0.5):.0f} / {found.wait_ms(0.99):.0f} / {found.wait_ms(1):.0f} ms; "
-        f"failed tries: {failures}; lasted {one.lasted:.1f} s"
+        f"runs that moved {found.moved_runs}; "
+        f"{found.wait_ms(0.5):.0f} / {found.wait_ms(0.99):.0f} / {found.wait_ms(1):.0f} ms; failed tries: {failures}; lasted {one.lasted:.1f} s"
     )
 
 
@@ -77,7 +77,7 @@ def as_json(summaries: list[Summary], load: Load) -> str:
             del judgement["waits"]
             judgement |= {f"wait_p{name}_ms": one.judgement.wait_ms(share) for name, share in SHARES}
             found.append({**asdict(one), "judgement": judgement, "what": FAULTS[one.fault].words})
-    sums = [{**{name: of(summary.shape) for name, of in SHAPES.items()}, **dict(zip(COLUMNS, cells(summary)))} for summary in summaries]
+    sums = [{name: of(summary.shape) for name, of in SHAPES.items()} | dict(zip(COLUMNS, cells(summary))) for summary in summaries]
     return json.dumps({"machine": machine(), "load": asdict(load), "rounds": found, "sums": sums}, indent=1)
 
 

@@ -18,7 +18,7 @@ import nats
 import stores
 from balancer import Balancer
 from network import Network
-from nodes import Node, free_port, get, is_free, shared
+from nodes import Node, alone, free_port, get, is_free
 from processes import Process, wait_for
 from stores import Store
 
@@ -147,8 +147,8 @@ class Cluster:
     def start_node(self, node: Node, *more: str) -> None:
         if node.process and node.process.alive():
             self.former.append(node.process)
-        address = stores.address(self.stores) if self.stores else None
-        node.start(self.shape.program, self.into(node.name), shared(address, self.shape.unsure), more)
+        keeping = stores.settings(self.stores, self.shape.unsure) if self.stores else alone()
+        node.start(self.shape.program, self.into(node.name), keeping, more)
         self.write()
 
     def wait_ready(self, node: Node) -> None:

@@ -85,7 +85,7 @@ def introduction(cluster: Cluster, load: hosts.Load) -> str:
     )
 
 
-HEAD = "phase                 from s  events  wrong  no verdict  p50 ms  p99 ms  worst ms\n"
+HEAD = "phase                from s  events  wrong  no verdict  p50 ms  p99 ms  worst ms\n"
 
 
 def page(events: list[Event], phases: list[Phase], total: Judgement, shared: bool) -> str:
@@ -108,7 +108,7 @@ def row(what: str, begins: str, those: list[Event], of: list[Event]) -> str:
     found = judge(those, [], float("inf"))
     p50, p99, worst = (found.wait_ms(share) for share in (0.5, 0.99, 1.0))
     counts = f"{len(those):>6}  {wrong:>5}  {found.no_verdict:>10}"
-    return f"{what:<21} {begins:>6}  {counts}  {p50:>6.0f}  {p99:>6.0f}  {worst:>8.0f}"
+    return f"{what:<20} {begins:>6}  {counts}  {p50:>6.0f}  {p99:>6.0f}  {worst:>8.0f}"
 
 
 def conclusion(total: Judgement, shared: bool) -> list[str]:

@@ -255,12 +255,18 @@ class Fault:
     # It is one of the store, so there must be one.
     store: bool = False
     balancers: int = 1
+    # Halts of its time are known to a node alone that dies: they hold only if nodes without the store refuse to answer.
+    loses: bool = False
     # So much longer than others is it, so the load is as well.
     longer: float = 0.0
 
     @property
     def words(self) -> str:
         return " ".join((self.happens.__doc__ or "").split())
+
+    def keeps_halts(self, shape: Shape) -> bool:
+        """Whether no halt may be forgotten."""
+        return self.happens is none or shape.store is not None and (shape.unsure == "refuse" or not self.loses)
 
     def shape(self, shape: Shape) -> Shape:
         return replace(
@@ -299,5 +305,5 @@ FAULTS: dict[str, Fault] = {
     "store-apart": Fault(store_apart, store=True, namespaces=True, longer=6),
     "store-full-disk": Fault(store_full, store=True, store_size="48m", longer=6),
     "kill-with-leader": Fault(kill_with_leader, store=True, longer=6),
-    "kill-cut-off": Fault(kill_cut_off, store=True, namespaces=True, longer=6),
+    "kill-cut-off": Fault(kill_cut_off, store=True, namespaces=True, longer=6, loses=True),
 }

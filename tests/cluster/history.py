@@ -65,7 +65,8 @@ class Judgement:
     # Those of them whose hooks could not tell, because a node gave two deliveries the same number.
     unmarked: int = 0
     moved_runs: int = 0
-    # Halts that nodes answered before the store had them, as far as nodes lived to say so. None: they count no such thing.
+    # Halts that nodes answered before anything had them that outlasts the node, as far as nodes lived to say so. None: they
+    # count no such thing.
     unstored: int | None = None
     failures: Counter = field(default_factory=Counter)
     # Of events for whose verdict a host waits, also in vain.

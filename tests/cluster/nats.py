@@ -97,7 +97,7 @@ def configuration(name: str, ports: dict[str, Ports], directory: Path, lazy: boo
     text = replaced(text, "server_name: s1\n", f"server_name: {name}\n", SHIPPED)
     text = replaced(text, f'listen: "{SHIPPED_HOST}1:4222"', f'listen: "{own.clients}"', SHIPPED)
     text = replaced(text, f'listen: "{SHIPPED_HOST}1:6222"', f'listen: "{own.servers}"', SHIPPED)
-    text = replaced(text, 'http: "127.0.0.1:8222"', f'http: "{own.monitor}"', SHIPPED)
+    text = replaced(text, f'http: "{SHIPPED_HOST}1:8222"', f'http: "{own.monitor}"', SHIPPED)
     text = replaced(text, 'store_dir: "/var/lib/nats"', f'store_dir: "{directory}"', SHIPPED)
     for number, other in enumerate(SERVERS, 1):
         text = replaced(text, f"nats-route://{SHIPPED_HOST}{number}:6222", f"nats-route://{ports[other].servers}", SHIPPED)

@@ -84,15 +84,14 @@ class Node:
         if status not in (200, 202, 204):
             raise RuntimeError(f"POST /v1/drain on {self.name}: {status}")
 
-    def metric(self, name: str) -> float | None:
-        """The sum over its labels; None if the node is not there, or counts no such thing."""
+    def metric(self, series: str) -> float | None:
+        """By its name and labels; None if the node is not there, or counts no such thing."""
         try:
             status, told = self._at_socket("GET", "/metrics")
         except (OSError, http.client.HTTPException):
             return None
         lines = told.splitlines() if status == 200 else []
-        values = [line.rpartition(" ")[2] for line in lines if line.partition("{")[0].partition(" ")[0] == name]
-        return sum(map(float, values)) if values else None
+        return next((float(line.removeprefix(series)) for line in lines if line.startswith(f"{series} ")), None)
 
     def _at_socket(self, method: str, path: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection("hookyard")
@@ -107,13 +106,10 @@ class Node:
             connection.close()
 
 
-def shared(store: str | None, unsure: str) -> dict[str, str]:
-    """The settings for halts that nodes share in a store, or do not."""
-    if store is None:
-        # What the shipped settings have of it is switched off.
-        lines = (line.partition("#")[0] for line in SETTINGS.read_text().splitlines())
-        return {"cluster.store": "null"} if any("store:" in line for line in lines) else {}
-    return {"cluster.store": store, "cluster.halts": "watch", "cluster.unsure": unsure}
+def alone() -> dict[str, str]:
+    """The settings for halts that nodes do not share: what the shipped ones have of a store is switched off."""
+    lines = (line.partition("#")[0] for line in SETTINGS.read_text().splitlines())
+    return {"cluster.store": "[]", "cluster.monitoring": "[]"} if any("store:" in line for line in lines) else {}
 
 
 def get(address: str, path: str) -> int:

@@ -53,6 +53,11 @@ class Summary:
             total.add(one.judgement)
         return total
 
+    def broken(self) -> int:
+        """How much of what is promised was not kept. Where halts are not, their number is what the table is for."""
+        total = self.total()
+        return total.broken() + (total.wrong if FAULTS[self.fault].keeps_halts(self.shape) else 0)
+
 
 def play(fault_name: str, shape: Shape, load: hosts.Load, seed: int) -> Round:
     fault = FAULTS[fault_name]

@@ -8,8 +8,8 @@ from types import TracebackType
 from cluster import Cluster
 from nodes import Node
 
-# Halts that a node answered before the store had them.
-UNSTORED = "hookyard_halts_unstored_total"
+# Halts that a node answered before they were where they outlast it: on its disk, and in the store if there is one.
+UNSTORED = 'hookyard_store_errors_total{reason="slow"}'
 EVERY = 0.25
 
 
@@ -21,15 +21,14 @@ class Watch:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Watch:
-        if self._cluster.stores:
-            self._tasks = [asyncio.create_task(self._look(node)) for node in self._cluster.nodes]
+        self._tasks = [asyncio.create_task(self._look(node)) for node in self._cluster.nodes]
         return self
 
     async def __aexit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._tasks and error is None:
+        if error is None:
             await asyncio.gather(*(asyncio.to_thread(self._look_once, node) for node in self._cluster.nodes))
 
     async def _look(self, node: Node) -> None:

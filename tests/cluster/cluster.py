@@ -39,8 +39,8 @@ class Shape:
     store: str | None = None
     # What nodes do without the store: `answer` or `refuse`.
     unsure: str = "answer"
-    # Servers that acknowledge what is not on their disks, which nodes have to refuse.
-    lazy: bool = False
+    # So many servers acknowledge what is not on their disks, which nodes have to refuse.
+    lazy: int = 0
     # Each party has a network of its own.
     namespaces: bool = False
     # Where each node's `data`, or each server's, is a file system of its own, its size.

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
             cluster.down()
     print(page(events, phases, judgement, shared=bool(options.shape.store)))
     wrong = judgement.wrong if options.shape.store else 0
-    return 1 if judgement.broken() or judgement.no_verdict or wrong else 0
+    return 1 if judgement.broken() or judgement.lost or judgement.no_verdict or wrong else 0
 
 
 async def _run(cluster: Cluster, load: hosts.Load, seed: int) -> tuple[list[Event], list[Phase], Judgement]:

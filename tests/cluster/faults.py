@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -200,6 +201,36 @@ async def kill_cut_off(cluster: Cluster, node: Node) -> None:
     await begin_again(cluster, node)
 
 
+async def start_cut_off(cluster: Cluster, node: Node) -> None:
+    """kill -9 of a node, and its restart at once; for 6 s more, it and the store hear nothing of each other."""
+    node.running.send(signal.SIGKILL)
+    await gone(node)
+    ways = both_ways(node.name, cluster.stores)
+    for source, target in ways:
+        cluster.network.cut(source, target)
+    cluster.start_node(node)
+    await asyncio.sleep(PAUSED)
+    for source, target in ways:
+        cluster.network.join(source, target)
+    # It may have waited for the store, or ended.
+    if not node.running.alive():
+        cluster.start_node(node)
+    await asyncio.to_thread(cluster.wait_ready, node)
+
+
+async def new_disks(cluster: Cluster, node: Node) -> None:
+    """kill -9 of all nodes, which start at once without anything in their `data`."""
+    for each in cluster.nodes:
+        each.running.send(signal.SIGKILL)
+    for each in cluster.nodes:
+        await gone(each)
+        shutil.rmtree(each.directory / "data")
+        (each.directory / "data").mkdir(mode=0o700)
+        cluster.start_node(each)
+    for each in cluster.nodes:
+        await asyncio.to_thread(cluster.wait_ready, each)
+
+
 async def kill_store(store: Store) -> None:
     store.running.send(signal.SIGKILL)
     await asyncio.to_thread(store.running.wait)
@@ -257,6 +288,8 @@ class Fault:
     balancers: int = 1
     # Halts of its time are known to a node alone that dies: they hold only if nodes without the store refuse to answer.
     loses: bool = False
+    # It takes accepted lifecycle events with it.
+    loses_lifecycle: bool = False
     # So much longer than others is it, so the load is as well.
     longer: float = 0.0
 
@@ -305,5 +338,7 @@ FAULTS: dict[str, Fault] = {
     "store-apart": Fault(store_apart, store=True, namespaces=True, longer=6),
     "store-full-disk": Fault(store_full, store=True, store_size="48m", longer=6),
     "kill-with-leader": Fault(kill_with_leader, store=True, longer=6),
+    "start-cut-off": Fault(start_cut_off, store=True, namespaces=True),
+    "new-disks": Fault(new_disks, store=True, loses_lifecycle=True),
     "kill-cut-off": Fault(kill_cut_off, store=True, namespaces=True, longer=6, loses=True),
 }

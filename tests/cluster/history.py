@@ -86,8 +86,8 @@ class Judgement:
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
     def broken(self) -> int:
-        """What no fault is an excuse for, halts aside."""
-        return self.lost + self.unasked + self.unfounded + self.unheeded + self.unmarked
+        """What no fault is an excuse for, halts and lost lifecycle events aside."""
+        return self.unasked + self.unfounded + self.unheeded + self.unmarked
 
 
 def judge(events: list[Event], asked: list[Asked], over: float) -> Judgement:

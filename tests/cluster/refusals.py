@@ -25,7 +25,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def unfit(shape: Shape) -> Iterator[tuple[str, Shape]]:
-    yield "write to their disks later (`sync_interval` left out)", replace(shape, nodes=1, store=nats.program(), lazy=True)
+    for lazy, what in ((3, "write to their disks later (`sync_interval` left out)"), (1, "do so, one of them")):
+        yield what, replace(shape, nodes=1, store=nats.program(), lazy=lazy)
     old = nats.installed(nats.TOO_OLD)
     numbers = ".".join(map(str, nats.version(old)))
     yield f"are nats-server {numbers}", replace(shape, nodes=1, store=old)

@@ -55,8 +55,10 @@ class Summary:
 
     def broken(self) -> int:
         """How much of what is promised was not kept. Where halts are not, their number is what the table is for."""
-        total = self.total()
-        return total.broken() + (total.wrong if FAULTS[self.fault].keeps_halts(self.shape) else 0)
+        total, fault = self.total(), FAULTS[self.fault]
+        wrong = total.wrong if fault.keeps_halts(self.shape) else 0
+        lost = 0 if fault.loses_lifecycle else total.lost
+        return total.broken() + wrong + lost
 
 
 def play(fault_name: str, shape: Shape, load: hosts.Load, seed: int) -> Round:

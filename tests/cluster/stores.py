@@ -90,8 +90,8 @@ def _listed(addresses: list[str]) -> str:
     return f"[{', '.join(addresses)}]"
 
 
-def configure(stores: list[Store], lazy: bool) -> None:
+def configure(stores: list[Store], lazy: int) -> None:
     ports = {store.name: store.ports for store in stores}
-    for store in stores:
-        text = nats.configuration(store.name, ports, store.directory / "data", lazy)
+    for number, store in enumerate(reversed(stores)):
+        text = nats.configuration(store.name, ports, store.directory / "data", lazy=number < lazy)
         (store.directory / "nats.conf").write_text(text)

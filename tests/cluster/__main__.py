@@ -28,7 +28,7 @@ from rounds import Summary, Task, played
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where nodes of `up`, `check` and `demo` keep halts.
-STORE = "none"
+STORE = "nats"
 
 
 def program(given: str | None) -> str:

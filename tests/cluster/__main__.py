@@ -109,7 +109,7 @@ def check(options: argparse.Namespace) -> int:
         summary.rounds.sort(key=lambda one: one.seed)
         if summary.skipped:
             left = options.rounds - len(summary.rounds)
-            print(f"{summary.fault}: {left} rounds were skipped: {summary.skipped}", file=sys.stderr)
+            print(f"{summary.fault}: {left} of {options.rounds} rounds skipped: {summary.skipped}", file=sys.stderr)
     print(report.as_json(summaries, load) if options.json else report.table(summaries))
     broken = sum(summary.broken() for summary in summaries)
     return 1 if broken or any(summary.skipped for summary in summaries) else 0

@@ -116,7 +116,7 @@ def conclusion(total: Judgement, shared: bool) -> list[str]:
     counts = [
         (f"{kept} of {total.halted_runs}", "halted runs were answered `halt` from then on"),
         (f"{total.lost} of {total.accepted}", "accepted lifecycle events were lost"),
-        (str(total.delivered_again), "of them came twice, and said so"),
+        (str(total.delivered_again), "lifecycle events came twice, and said so"),
         (str(total.twice), "events had their hooks run twice"),
         (str(total.first_failed), "events needed another try of the host"),
     ]

@@ -231,6 +231,15 @@ async def new_disks(cluster: Cluster, node: Node) -> None:
         await asyncio.to_thread(cluster.wait_ready, each)
 
 
+async def stale(cluster: Cluster, node: Node) -> None:
+    """For 6 s, one of two balancers takes a node for gone, and the node and the store hear nothing of each other: what other nodes
+    halt meanwhile cannot be known to it."""
+    second, ways = cluster.balancers[1], both_ways(node.name, cluster.stores)
+    second.tell(f"set server nodes/{node.name} state maint")
+    await cut_off(cluster, ways)
+    second.tell(f"set server nodes/{node.name} state ready")
+
+
 async def kill_store(store: Store) -> None:
     store.running.send(signal.SIGKILL)
     await asyncio.to_thread(store.running.wait)
@@ -286,8 +295,11 @@ class Fault:
     # It is one of the store, so there must be one.
     store: bool = False
     balancers: int = 1
-    # Halts of its time are known to a node alone that dies: they hold only if nodes without the store refuse to answer.
+    # Halts of its time are known to a node alone that dies or that others take for gone: they hold only if nodes without the
+    # store refuse to answer.
     loses: bool = False
+    # A node answers without the store until it notices, which takes 2 s (`cluster.stale_after`): so long, no setting helps.
+    unnoticed: bool = False
     # It takes accepted lifecycle events with it.
     loses_lifecycle: bool = False
     # So much longer than others is it, so the load is as well.
@@ -299,7 +311,8 @@ class Fault:
 
     def keeps_halts(self, shape: Shape) -> bool:
         """Whether no halt may be forgotten."""
-        return self.happens is none or shape.store is not None and (shape.unsure == "refuse" or not self.loses)
+        known = shape.unsure == "refuse" or not self.loses
+        return self.happens is none or shape.store is not None and known and not self.unnoticed
 
     def shape(self, shape: Shape) -> Shape:
         return replace(
@@ -338,6 +351,7 @@ FAULTS: dict[str, Fault] = {
     "store-apart": Fault(store_apart, store=True, namespaces=True, longer=6),
     "store-full-disk": Fault(store_full, store=True, store_size="48m", longer=6),
     "kill-with-leader": Fault(kill_with_leader, store=True, longer=6),
+    "stale": Fault(stale, store=True, namespaces=True, balancers=2, unnoticed=True),
     "start-cut-off": Fault(start_cut_off, store=True, namespaces=True),
     "new-disks": Fault(new_disks, store=True, loses_lifecycle=True),
     "kill-cut-off": Fault(kill_cut_off, store=True, namespaces=True, longer=6, loses=True),

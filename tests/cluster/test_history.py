@@ -36,7 +36,7 @@ class Halts(unittest.TestCase):
         self.assertEqual(found(tool("a", 1, 2, "halt"), tool("b", 3, 4, "proceed")).wrong, 0)
 
     def test_wrong_answers_are_told_apart_by_the_end_of_the_fault(self):
-        events = [tool("a", 1, 2, "halt"), tool("a", 3, 4, "proceed"), tool("a", 6, 7, "proceed")]
+        events = [tool("a", 1, 2, "halt"), tool("a", 3, 5.5, "proceed"), tool("a", 6, 7, "proceed")]
         judgement = found(*events, over=5)
         self.assertEqual((judgement.wrong, judgement.wrong_after, judgement.wrong_runs), (2, 1, 1))
 

@@ -27,7 +27,7 @@ from network import Unavailable
 from rounds import Summary, Task, played
 
 ROOT = Path(__file__).resolve().parents[2]
-# Where nodes of `up`, `check` and `demo` keep halts.
+# Where nodes keep halts unless told otherwise.
 STORE = "nats"
 
 
@@ -153,15 +153,15 @@ def arguments() -> argparse.Namespace:
         command.add_argument("--seconds", type=float, default=Load.seconds if command is checking else demo.SECONDS)
         command.add_argument("--rate", type=int, default=Load.rate, help="events per second")
         command.add_argument("--runs", type=int, default=Load.runs)
-    for command in (starting, checking, showing):
-        kinds = ("nats", "none", "both") if command is checking else ("nats", "none")
-        where = f"where nodes keep halts: in a store, or each alone (default: {STORE})"
-        command.add_argument("--store", choices=kinds, default=STORE, help=where)
-        command.add_argument("--unsure", choices=("answer", "refuse"), default="answer", help="what nodes do without the store")
     commands.add_parser("refusals", help="what a node does with servers that it must not take for a store")
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")
     measuring.add_argument("--seconds", type=float, default=5.0)
     measuring.add_argument("--connections", type=int, default=16)
+    for command in (starting, checking, showing, measuring):
+        kinds = ("nats", "none", "both") if command is checking else ("nats", "none")
+        where = f"where nodes keep halts: in a store, or each alone (default: {STORE})"
+        command.add_argument("--store", choices=kinds, default=STORE, help=where)
+        command.add_argument("--unsure", choices=("answer", "refuse"), default="answer", help="what nodes do without the store")
     return parser.parse_args()
 
 
@@ -180,7 +180,7 @@ def main() -> int:
         if options.command not in ("down", "status"):
             options.program = program(options.program)
             options.shape = Shape(options.program, unsure=getattr(options, "unsure", "answer"))
-            if options.command in ("up", "demo"):
+            if options.command in ("up", "demo", "capacity"):
                 options.shape = shapes(options)[0]
         return commands[options.command](options)
     except FileExistsError:

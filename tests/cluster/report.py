@@ -7,6 +7,7 @@ import os
 import platform
 from dataclasses import asdict
 
+from cluster import Shape
 from faults import FAULTS
 from hosts import Load
 from rounds import Round, Summary
@@ -21,6 +22,10 @@ SHAPES = {
     "stick table": lambda shape: "yes" if shape.stick else "no",
     "balancer retries": lambda shape: "yes" if shape.retries else "no",
 }
+
+
+def told(shape: Shape) -> dict[str, str]:
+    return {name: of(shape) for name, of in SHAPES.items()}
 
 
 def cells(summary: Summary) -> list[str]:
@@ -39,18 +44,18 @@ def cells(summary: Summary) -> list[str]:
 
 def table(summaries: list[Summary]) -> str:
     """In Markdown."""
-    differ = [name for name, of in SHAPES.items() if len({of(summary.shape) for summary in summaries}) > 1]
+    differ = [name for name in SHAPES if len({told(summary.shape)[name] for summary in summaries}) > 1]
     head = [COLUMNS[0], *differ, *COLUMNS[1:]]
     rows = [head, ["---"] * len(head)]
     for summary in summaries:
         first, *rest = cells(summary)
-        rows.append([first, *(SHAPES[name](summary.shape) for name in differ), *rest])
+        rows.append([first, *(told(summary.shape)[name] for name in differ), *rest])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def line(one: Round) -> str:
     found = one.judgement
-    how = ", ".join(f"{name} {of(one.shape)}" for name, of in SHAPES.items())
+    how = ", ".join(f"{name} {value}" for name, value in told(one.shape).items())
     failures = ", ".join(f"{count} × {what}" for what, count in found.failures.most_common(4)) or "none"
     odd = "".join(
         f", {name} {getattr(found, name)}" for name in ("unasked", "unfounded", "unheeded", "unmarked") if getattr(found, name)
@@ -76,8 +81,9 @@ def as_json(summaries: list[Summary], load: Load) -> str:
             judgement["failures"] = dict(one.judgement.failures)
             del judgement["waits"]
             judgement |= {f"wait_p{name}_ms": one.judgement.wait_ms(share) for name, share in SHARES}
-            found.append({**asdict(one), "judgement": judgement, "what": FAULTS[one.fault].words})
-    sums = [{name: of(summary.shape) for name, of in SHAPES.items()} | dict(zip(COLUMNS, cells(summary))) for summary in summaries]
+            shape = {"nodes": one.shape.nodes, **told(one.shape)}
+            found.append({**asdict(one), "shape": shape, "judgement": judgement, "what": FAULTS[one.fault].words})
+    sums = [told(summary.shape) | dict(zip(COLUMNS, cells(summary))) for summary in summaries]
     return json.dumps({"machine": machine(), "load": asdict(load), "rounds": found, "sums": sums}, indent=1)
 
 

@@ -331,6 +331,43 @@ def internals():
             stacked=True,
         ),
     ]
+    cluster = [
+        lines(
+            "Halts of other nodes known",
+            "1 while the instance knows all halts of its cluster, 0 while their store has not been heard of for "
+            "`cluster.stale_after`.",
+            "none",
+            [(f"hookyard_cluster_fresh{{{HERE}}}", "{{instance}}")],
+            most=1,
+        ),
+        lines(
+            "Halts of the cluster",
+            "Halts that each instance knows, all nodes' together, and those of its own that are not in the store yet.",
+            "none",
+            [(f"sum by (instance, state) (hookyard_cluster_halts{{{HERE}}})", "{{instance}} {{state}}")],
+        ),
+        lines(
+            "Writes to the store",
+            "Halts, and ends of halts, that were written into the store of the cluster, and attempts that failed.",
+            "ops",
+            [by("hookyard_cluster_puts_total", HERE, "result")],
+            colors={"stored": GREEN, "failed": RED},
+            stacked=True,
+        ),
+        lines(
+            "Time to store",
+            "How long it took until a majority of the servers had a halt, or until that failed.",
+            "s",
+            [
+                (
+                    f"histogram_quantile({share}, "
+                    f"sum by (le) (rate(hookyard_cluster_put_duration_seconds_bucket{{{HERE}}}[$__rate_interval])))",
+                    name,
+                )
+                for share, name in [(0.5, "p50"), (0.99, "p99")]
+            ],
+        ),
+    ]
     process = [
         lines(
             "Memory",
@@ -375,6 +412,7 @@ def internals():
             row("Configuration", 7, files),
             row("Requests", 7, door),
             row("State of runs", 7, state),
+            row("Cluster", 7, cluster),
             row("Process", 7, process),
             row("Builds", 5, builds),
         ],

@@ -27,7 +27,7 @@ const AS_THEY_STAND: [(&str, &str); 3] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 37] = [
+const ALERTS: [&str; 40] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -59,6 +59,9 @@ const ALERTS: [&str; 37] = [
     "RequiredHookMissing",
     "RunStateNotSaved",
     "RunStateGone",
+    "ClusterNotFresh",
+    "HaltsNotShared",
+    "ClusterPutsFailing",
     "OutboxOld",
     "DeadLetters",
     "ConfigReloadFailed",

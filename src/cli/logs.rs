@@ -47,9 +47,11 @@ impl DefaultLogs {
     fn filter(self) -> &'static str {
         match self {
             Self::Nothing => "off",
-            Self::Warnings => "warn,ractor=warn,hookyard::events=off,hookyard::orchestrator=off",
+            Self::Warnings => {
+                "warn,ractor=warn,async_nats=off,hookyard::events=off,hookyard::orchestrator=off"
+            }
             #[cfg(feature = "daemon")]
-            Self::Events => "warn,hookyard=info,ractor=warn",
+            Self::Events => "warn,hookyard=info,ractor=warn,async_nats=off",
         }
     }
 }

@@ -15,6 +15,7 @@ mod cluster;
 mod connection_timeouts;
 mod connections;
 mod denials;
+mod dispatch_error;
 mod error;
 mod exchange;
 mod guard_scope;

@@ -107,6 +107,7 @@ const APPROVALS: [(&str, &[&str]); 7] = [
             "src/cli/bundle/push.rs",
             "src/cli/remote_relay.rs",
             "src/daemon/bundle/fetch.rs",
+            "src/daemon/cluster.rs",
             "src/daemon/ship/request.rs",
             "src/daemon/traces/exporter.rs",
         ],

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
 
-use super::{cluster_settings, operator};
+use super::store::{cluster_settings, operator};
 use crate::{
     cli::{
         escape,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{cluster_settings, operator};
+use super::store::{cluster_settings, operator};
 use crate::cli::{
     escape,
     exit::{CliError, CliResult, Exit},

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::{cluster_settings, operator};
+use super::store::{cluster_settings, operator};
 use crate::{
     cli::{
         escape,

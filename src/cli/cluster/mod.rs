@@ -4,16 +4,11 @@ mod check;
 mod drain;
 mod halts;
 mod status;
+mod store;
 
 use clap::{Args, Subcommand};
 
-use super::{
-    exit::{CliError, CliResult},
-    flags::SettingsFlags,
-    screen::Screen,
-    settings::{VariablePolicy, settings_of, tell},
-};
-use crate::{config::Settings, daemon::cluster_options, store::ClusterOperator};
+use super::{exit::CliResult, screen::Screen};
 
 const FOOTER: &str = "\
 Examples:
@@ -52,20 +47,4 @@ impl ClusterCommand {
             ClusterAction::Drain(drain) => drain.run(screen).await,
         }
     }
-}
-
-/// The settings of a cluster.
-///
-/// Returns an error if they have mistakes, or name no store.
-fn cluster_settings(flags: &SettingsFlags, screen: &Screen) -> Result<Settings, CliError> {
-    let (settings, diagnostics) = settings_of(flags, VariablePolicy::Ignored)?;
-    tell(&diagnostics, screen)?;
-    if settings.cluster.is_shared() {
-        return Ok(settings);
-    }
-    Err(CliError::with_help("the settings name no `cluster.store`", "name their file with `--config`"))
-}
-
-async fn operator(settings: &Settings) -> Result<ClusterOperator, CliError> {
-    ClusterOperator::connect(cluster_options(settings)).await.map_err(CliError::new)
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{cluster_settings, operator};
+use super::store::{cluster_settings, operator};
 use crate::cli::{
     escape,
     exit::{CliError, CliResult, Exit},

@@ -13,6 +13,7 @@
 mod beats;
 mod bucket;
 mod cluster_store;
+mod core;
 mod error;
 mod halts;
 mod messages;

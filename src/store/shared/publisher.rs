@@ -8,8 +8,8 @@ use tokio::{
 };
 
 use super::{
+    core::ClusterCore,
     error::ClusterError,
-    halts::ClusterCore,
     messages::{HaltMessage, token_of},
     table::UnstoredChange,
 };

@@ -12,8 +12,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::{
     beats::{self, NodeBeat},
     bucket::ReadFrom,
+    core::ClusterCore,
     error::ClusterError,
-    halts::ClusterCore,
     messages::{HaltMessage, token_of},
     table::Heard,
 };

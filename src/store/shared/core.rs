@@ -1,0 +1,206 @@
+//! What the tasks that write and read the bucket share.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+use super::{
+    HaltListener,
+    beats::{self, NodeBeat, NodeFacts},
+    bucket::Bucket,
+    error::ClusterError,
+    table::{Aging, HaltTable},
+};
+use crate::store::Freshness;
+
+/// How many beats that were not read yet are remembered.
+const MOST_BEATS: usize = 64;
+
+/// How long a daemon is listed that is not heard of.
+const LISTED: Duration = Duration::from_mins(5);
+
+/// How long two daemons may have one name: as one replaces the other.
+const SHARED_NAME: Duration = Duration::from_mins(1);
+
+/// After how many beats old halts are looked for.
+const BEATS_BETWEEN_SWEEPS: u64 = 60;
+
+/// What the tasks share.
+pub(super) struct ClusterCore {
+    pub(super) bucket: Bucket,
+    pub(super) listener: Arc<dyn HaltListener>,
+    pub(super) table: Mutex<HaltTable>,
+    /// The table has another change that the bucket does not have.
+    pub(super) changed: Notify,
+    /// What the daemon is at, once it can say so.
+    pub(super) facts: OnceLock<Box<dyn Fn() -> NodeFacts + Send + Sync>>,
+    /// An operator has asked this process to stop.
+    pub(super) drains: watch::Sender<bool>,
+    /// How long the bucket keeps a message, in seconds.
+    pub(super) kept: AtomicU64,
+    pub(super) freshness: Arc<Freshness>,
+    beats: Mutex<Beats>,
+    /// Why the bucket cannot be read, while it cannot.
+    pub(super) problem: Mutex<Option<String>>,
+    pub(super) is_ready: watch::Sender<bool>,
+    /// This node ends.
+    pub(super) leaves: AtomicBool,
+}
+
+/// The beats of this daemon that are on their way, and the daemons that were heard of.
+#[derive(Debug, Default)]
+struct Beats {
+    /// The number of each, and when it was sent.
+    sent: VecDeque<(u64, u64)>,
+    /// By the instance: the last beat, when it was heard, and when the first one was.
+    nodes: HashMap<String, (NodeBeat, Instant, Instant)>,
+    /// Another daemon has this one's name.
+    is_name_shared: bool,
+}
+
+impl std::fmt::Debug for ClusterCore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClusterCore").field("bucket", &self.bucket).finish_non_exhaustive()
+    }
+}
+
+impl ClusterCore {
+    pub(super) fn new(bucket: Bucket, freshness: Arc<Freshness>, listener: Arc<dyn HaltListener>) -> Self {
+        Self {
+            bucket,
+            listener,
+            table: Mutex::default(),
+            changed: Notify::new(),
+            facts: OnceLock::new(),
+            drains: watch::channel(false).0,
+            kept: AtomicU64::new(0),
+            freshness,
+            beats: Mutex::default(),
+            problem: Mutex::default(),
+            is_ready: watch::channel(false).0,
+            leaves: AtomicBool::new(false),
+        }
+    }
+
+    /// The daemons that were heard of, and how long ago.
+    pub(super) fn nodes(&self) -> Vec<(NodeBeat, Duration)> {
+        let beats = self.beats.lock();
+        let heard = beats.nodes.values().map(|(beat, heard, _)| (beat.clone(), heard.elapsed()));
+        let mut nodes: Vec<_> = heard.collect();
+        nodes.sort_by(|(one, _), (other, _)| (&one.node, &one.instance).cmp(&(&other.node, &other.instance)));
+        nodes
+    }
+
+    pub(super) fn facts(&self) -> NodeFacts {
+        self.facts.get().map(|facts| facts()).unwrap_or_default()
+    }
+
+    /// Takes in that an operator wants a process of a node to stop.
+    pub(super) fn hear_drain(&self, key: &str, instance: &[u8]) {
+        let own = self.bucket.options();
+        let is_own = key.strip_prefix("drain.") == Some(&*beats::token_of(&own.node));
+        if is_own && instance == own.instance.as_bytes() {
+            self.drains.send_replace(true);
+        }
+    }
+
+    /// The bucket cannot be read; reported once until it can.
+    pub(super) fn report_problem(&self, error: &ClusterError) {
+        let mut problem = self.problem.lock();
+        if problem.is_none() {
+            tracing::error!(%error, "halts of other daemons are not known here until the store of the cluster answers");
+        }
+        *problem = Some(error.to_string());
+    }
+
+    /// A beat of this daemon is on its way.
+    pub(super) fn sends_beat(&self, number: u64, at: u64) {
+        let mut beats = self.beats.lock();
+        if beats.sent.len() == MOST_BEATS {
+            beats.sent.pop_front();
+        }
+        beats.sent.push_back((number, at));
+    }
+
+    /// Takes in a beat, written at this time of the servers' clock. One of this daemon shows that all before it was read.
+    pub(super) fn hear_beat(&self, beat: NodeBeat, written: i64) {
+        let is_own = beat.instance == self.bucket.options().instance;
+        let number = beat.number;
+        let mut beats = self.beats.lock();
+        let now = Instant::now();
+        beats.nodes.retain(|_, (_, heard, _)| heard.elapsed() < LISTED);
+        let name_is_shared = !is_own && beat.node == self.bucket.options().node;
+        let known = beats.nodes.entry(beat.instance.clone()).or_insert_with(|| (beat.clone(), now, now));
+        (known.0, known.1) = (beat, now);
+        if name_is_shared
+            && known.2.elapsed() > SHARED_NAME
+            && !std::mem::replace(&mut beats.is_name_shared, true)
+        {
+            let node = &self.bucket.options().node;
+            tracing::error!(%node, "another daemon of the cluster has the same name; give each its own `node`");
+        }
+        if !is_own {
+            return;
+        }
+        let sent = beats.sent.iter().find(|(sent, _)| *sent == number).map(|(_, at)| *at);
+        beats.sent.retain(|(sent, _)| *sent > number);
+        drop(beats);
+        // One of before the connection was lost is not known any more.
+        if let Some(at) = sent {
+            self.is_up_to_date(at);
+        }
+        if number.is_multiple_of(BEATS_BETWEEN_SWEEPS) {
+            self.sweep(written);
+        }
+    }
+
+    fn is_up_to_date(&self, at: u64) {
+        self.freshness.heard(at);
+        if !self.is_ready.send_replace(true) {
+            self.tell_own_halts();
+        }
+        if self.problem.lock().take().is_some() {
+            tracing::warn!("the store of the cluster answers again");
+        }
+    }
+
+    /// Halts of this daemon that the bucket does not have, and that are not over, are put there.
+    fn tell_own_halts(&self) {
+        let halted = self.listener.all_halted();
+        let mut table = self.table.lock();
+        let told = halted.iter().filter(|(key, halt)| table.note(key, Some(halt))).count();
+        drop(table);
+        if told > 0 {
+            tracing::info!(halts = told, "halts are put into the store of the cluster that it did not have");
+            self.changed.notify_one();
+        }
+    }
+
+    /// Has halts written again that somebody asks for, before the bucket forgets them.
+    fn sweep(&self, now: i64) {
+        // A bucket that another node has made may keep them longer.
+        let kept = Duration::from_secs(self.kept.load(Ordering::Relaxed)).max(self.bucket.kept_for());
+        let aging = self.table.lock().aging(now, kept);
+        for aging in aging {
+            match aging {
+                Aging::Old(key) if self.listener.was_asked(&key, kept / 2) => {
+                    self.table.lock().renew(&key);
+                    self.changed.notify_one();
+                }
+                Aging::Old(_) => {}
+                Aging::Gone(key) => self.listener.released(&key, false),
+            }
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The targets of the fuzzer: each takes any bytes to a reader of hookyard and panics if something does not hold.
 
+mod bundle;
 mod rule;
 mod store_record;
 
@@ -25,6 +26,7 @@ use hookyard::{
     run::next_decision_id,
 };
 
+pub use bundle::bundle;
 pub use rule::rule;
 pub use store_record::store_record;
 

@@ -312,6 +312,18 @@ def internals():
             [(f"hookyard_bundle_age_seconds{{{HERE}}}", "{{instance}}")],
         ),
         lines(
+            "Stale bundles and changed copies",
+            "1 while the bundle in force is stale, and how often its files were found changed on the disk.",
+            "none",
+            [
+                (f"hookyard_bundle_stale{{{HERE}}}", "{{instance}} stale"),
+                (
+                    f"sum by (instance, result) (increase(hookyard_bundle_copy_changes_total{{{HERE}}}[$__rate_interval]))",
+                    "{{instance}} changed: {{result}}",
+                ),
+            ],
+        ),
+        lines(
             "Asking for bundles",
             "How often the bundle's server was asked, by what came of it, and bundles that were not taken, by the reason.",
             "ops",

@@ -25,7 +25,7 @@ pub(super) const MAX_UNPACKED: usize = 64 << 20;
 const MANIFEST: &str = "manifest.json";
 
 /// What ends a tar file.
-const END: usize = 1024;
+const END: u64 = 1024;
 
 /// The size of a block of tar, which a header and each content fill up.
 const BLOCK: u64 = 512;
@@ -111,8 +111,12 @@ pub(super) fn read_archive(archive: &[u8]) -> Result<ArchiveContents, BundleReje
             return Err(refused(format!("it has more than {MAX_FILES} files")));
         }
         let file = read_entry(&mut entry, if at == 0 { MAX_MANIFEST } else { MAX_UNPACKED })?;
-        end = (entry.raw_file_position() + file.bytes.len() as u64).next_multiple_of(BLOCK);
+        let content_end = entry.raw_file_position() + file.bytes.len() as u64;
+        end = content_end.next_multiple_of(BLOCK);
         let shown = file.path.to_string();
+        if !is_blank(&tar, content_end, end) {
+            return Err(refused(format!("something follows `{shown}` in its last block")));
+        }
         distinct.add(&file.path).map_err(|other| refused(format!("`{shown}` and `{other}` collide")))?;
         match (at, shown.as_str()) {
             (0, MANIFEST) => found.manifest = file.bytes,
@@ -123,11 +127,18 @@ pub(super) fn read_archive(archive: &[u8]) -> Result<ArchiveContents, BundleReje
             _ => found.files.push(file),
         }
     }
-    let rest = usize::try_from(end).ok().and_then(|end| tar.get(end..)).unwrap_or_default();
-    if found.manifest.is_empty() || rest.len() != END || rest.iter().any(|byte| *byte != 0) {
+    let length = tar.len() as u64;
+    if found.manifest.is_empty() || end + END != length || !is_blank(&tar, end, length) {
         return Err(refused("it does not end as it should"));
     }
     Ok(found)
+}
+
+/// Whether a part of a tar file is there, and has zeros only.
+fn is_blank(tar: &[u8], from: u64, to: u64) -> bool {
+    let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+    let part = range.and_then(|(from, to)| tar.get(from..to));
+    part.is_some_and(|part| part.iter().all(|byte| *byte == 0))
 }
 
 fn decompress(archive: &[u8]) -> Result<Vec<u8>, BundleRejection> {

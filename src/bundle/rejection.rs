@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The longest message, in bytes.
+const LONGEST_MESSAGE: usize = 1024;
+
 /// What is wrong with a bundle, for people and for the label of a metric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -11,8 +14,21 @@ pub(crate) struct BundleRejection {
 }
 
 impl BundleRejection {
+    /// What the message quotes of a bundle may be anything: it becomes one short line.
     pub(crate) fn new(kind: RejectionKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        let mut shown = String::new();
+        for character in message.into().chars() {
+            if shown.len() >= LONGEST_MESSAGE {
+                shown.push('\u{2026}');
+                break;
+            }
+            if character.is_control() {
+                shown.extend(character.escape_debug());
+            } else {
+                shown.push(character);
+            }
+        }
+        Self { kind, message: shown }
     }
 }
 

@@ -99,12 +99,15 @@ impl BundleStatement {
     }
 }
 
+/// A key, and what it has signed with.
+type KeySignature = (BundleVerifyingKey, [u8; SIGNATURE_BYTES]);
+
 /// A statement with its signatures: the file beside an archive, and what a server has at the address of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignedStatement {
     pub(crate) statement: BundleStatement,
     /// Each key stands once.
-    signatures: Vec<(BundleVerifyingKey, [u8; SIGNATURE_BYTES])>,
+    signatures: Vec<KeySignature>,
 }
 
 impl SignedStatement {
@@ -134,6 +137,32 @@ impl SignedStatement {
     #[cfg(any(feature = "cli", test))]
     pub(crate) fn keys(&self) -> impl Iterator<Item = &BundleVerifyingKey> {
         self.signatures.iter().map(|(key, _)| key)
+    }
+
+    /// The keys that have signed it, whoever has them.
+    pub(crate) fn signers(&self) -> impl Iterator<Item = &BundleVerifyingKey> {
+        let message = self.statement.text();
+        let good = self.signatures.iter();
+        let good = good.filter(move |(key, signature)| key.has_signed(message.as_bytes(), signature));
+        good.map(|(key, _)| key)
+    }
+
+    /// The same statement with the good signatures of both: those of these keys first, then those of the other one, as far as
+    /// there is room. Whoever adds signatures of their own on the way pushes out none of these keys.
+    pub(crate) fn merged(&self, other: &Self, keys: &[BundleVerifyingKey]) -> Self {
+        let message = self.statement.text();
+        let mut good: Vec<KeySignature> = other.signatures.iter().chain(&self.signatures).copied().collect();
+        good.retain(|(key, signature)| key.has_signed(message.as_bytes(), signature));
+        // Stable: of each kind, those of the other one stay first.
+        good.sort_by_key(|(key, _)| !keys.contains(key));
+        let mut signatures: Vec<KeySignature> = Vec::new();
+        for (key, signature) in good {
+            if signatures.len() < MAX_SIGNATURES && signatures.iter().all(|(known, _)| *known != key) {
+                signatures.push((key, signature));
+            }
+        }
+        signatures.sort();
+        Self { statement: self.statement.clone(), signatures }
     }
 
     #[cfg(test)]
@@ -196,7 +225,7 @@ impl SignedStatement {
     }
 }
 
-fn signature_of(line: &str) -> Option<(BundleVerifyingKey, [u8; SIGNATURE_BYTES])> {
+fn signature_of(line: &str) -> Option<KeySignature> {
     let (key, signature) = line.strip_prefix("signature ")?.split_once(' ')?;
     Some((BundleVerifyingKey::parse(key)?, hex::bytes(signature)?))
 }

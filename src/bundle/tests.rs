@@ -282,10 +282,16 @@ fn a_bundle_counts_in_its_time_and_follows_an_older_one_of_its_name() {
     assert_eq!(kind(check_time(&later, early)), None, "a clock may be a day late");
     let too_early = BundleTime::from_seconds(early.seconds() - 1);
     assert_eq!(kind(check_time(&later, too_early)), Some(RejectionKind::NotYet));
-    assert_eq!(kind(check_version(&statement("acme/guards", 6), &one)), None);
-    assert_eq!(kind(check_version(&statement("acme/guards", 5), &one)), Some(RejectionKind::Older));
-    assert_eq!(kind(check_version(&statement("acme/guards", 4), &one)), Some(RejectionKind::Older));
-    assert_eq!(kind(check_version(&statement("acme/other", 6), &one)), Some(RejectionKind::Name));
+    assert_eq!(kind(check_version(&statement("acme/guards", 6), "acme/guards", 5)), None);
+    assert_eq!(
+        kind(check_version(&statement("acme/guards", 5), "acme/guards", 5)),
+        Some(RejectionKind::Older)
+    );
+    assert_eq!(
+        kind(check_version(&statement("acme/guards", 4), "acme/guards", 5)),
+        Some(RejectionKind::Older)
+    );
+    assert_eq!(kind(check_version(&statement("acme/other", 6), "acme/guards", 5)), Some(RejectionKind::Name));
 }
 
 #[test]

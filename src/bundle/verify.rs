@@ -87,19 +87,20 @@ pub(crate) fn check_time(statement: &BundleStatement, now: BundleTime) -> Result
 /// Whether a bundle may follow another one: it has its name, and is newer.
 pub(crate) fn check_version(
     statement: &BundleStatement,
-    former: &BundleStatement,
+    name: &str,
+    version: u64,
 ) -> Result<(), BundleRejection> {
-    if statement.name != former.name {
-        let message = format!("it is `{}`, and `{}` is in force", statement.name, former.name);
+    if statement.name.as_str() != name {
+        let message = format!("it is `{}`, and `{name}` is in force", statement.name);
         return Err(BundleRejection::new(RejectionKind::Name, message));
     }
-    if statement.version > former.version {
+    if statement.version > version {
         return Ok(());
     }
-    let message = if statement.version == former.version {
-        format!("version {} is in force with another content", former.version)
+    let message = if statement.version == version {
+        format!("version {version} is in force with another content")
     } else {
-        format!("it is version {}, and {} is in force", statement.version, former.version)
+        format!("it is version {}, and {version} is in force", statement.version)
     };
     Err(BundleRejection::new(RejectionKind::Older, message))
 }

@@ -204,7 +204,11 @@ fn bundle_fact(bundle: &BundleStatus) -> String {
         (None, ..) => String::new(),
     };
     let error = bundle.error.as_ref().map(|error| format!("; {}", escape::line(error))).unwrap_or_default();
-    format!("{what}{server}{error}")
+    let changes = bundle.last_copy_change.as_ref().map(|last| {
+        let times = plural(usize::try_from(bundle.copy_changes).unwrap_or(usize::MAX), "change");
+        format!("; {times} of its files on this disk, the last: {}", escape::line(last))
+    });
+    format!("{what}{server}{error}{}", changes.unwrap_or_default())
 }
 
 /// What a node says of itself.

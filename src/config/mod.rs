@@ -77,13 +77,13 @@ pub(crate) use files::{read_private, read_sent_token};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use guards::is_guard;
 
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use bundle::check_bundle;
 #[cfg(feature = "daemon")]
 pub(crate) use bundle::{
     BundleInForce, BundleMoment, BundleStanding, BundleStore, BundleTaker, ChangedFiles, ClockTrust,
-    KeptFault, OlderBundles, TakenBundle, managed_level,
+    KeptFault, OlderBundles, StatementCheck, TakenBundle, managed_level,
 };
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use bundle::{BundleTrust, check_bundle};
 pub use content::RulesVersion;
 pub(crate) use last_good::kept;
 pub use last_good_store::LastGoodError;

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use rustix::fs::{FlockOperation, flock};
 use rustix::{
     fs::{Mode, OFlags, open},
@@ -125,9 +125,10 @@ impl StateDirectory<'_> {
     }
 }
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 impl StateDirectory<'_> {
     /// Makes it, and takes the lock of a file in it, which ends when the lock is dropped.
+    #[cfg(feature = "cli")]
     pub(super) fn lock(self, name: &str) -> Result<File, StateFileError> {
         self.make()?;
         let (path, lock) = self.open_lock(name)?;

@@ -70,6 +70,9 @@ fn log_mistakes(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadRepo
                 tracing::error!(workspace = %id, %file, sha256, since, "a hook file is broken; {fate}: {first}");
             }
             // What becomes of its hooks is said with their file.
+            None if first.code == Diagnostic::BUNDLE => {
+                tracing::error!(workspace = %id, directory = %file, "the signed bundle is not as it should be: {first}");
+            }
             None if first.code == Diagnostic::POLICY => {
                 tracing::error!(workspace = %id, %file, "a policy is broken: {first}");
             }
@@ -78,8 +81,13 @@ fn log_mistakes(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadRepo
             }
         }
     }
-    for file in former.keys().filter(|file| !current.contains_key(*file)) {
-        tracing::info!(workspace = %id, file = %file.display(), "the hook file is no longer broken");
+    for (file, first) in former.iter().filter(|(file, _)| !current.contains_key(*file)) {
+        let what = if first.code == Diagnostic::BUNDLE {
+            "signed bundle is as it should be again"
+        } else {
+            "hook file is no longer broken"
+        };
+        tracing::info!(workspace = %id, file = %file.display(), "the {what}");
     }
 }
 

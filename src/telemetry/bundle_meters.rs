@@ -44,6 +44,30 @@ impl BundleRejected {
     }
 }
 
+/// Files of the bundle were found changed on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CopyChanged {
+    /// They were unpacked again.
+    Restored,
+    /// They could not be.
+    Failed,
+}
+
+impl CopyChanged {
+    const ALL: [Self; 2] = [Self::Restored, Self::Failed];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Restored => "restored",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub(crate) fn emit(self) {
+        names::BUNDLE_CHANGES.counter([self.as_str()]).increment(1);
+    }
+}
+
 /// What stands for no bundle that can be used.
 const NONE: &str = "none";
 
@@ -55,6 +79,10 @@ pub(crate) fn expect_bundles(reasons: impl Iterator<Item = &'static str>) {
     for reason in reasons {
         names::BUNDLE_REJECTED.counter([reason]).increment(0);
     }
+    for result in CopyChanged::ALL {
+        names::BUNDLE_CHANGES.counter([result.as_str()]).increment(0);
+    }
+    names::BUNDLE_STALE.gauge([]).set(0.0);
     names::BUNDLE_INFO.gauge([NONE]).set(0.0);
     names::BUNDLE_AGE.gauge([]).set(0.0);
 }
@@ -67,7 +95,8 @@ pub(crate) struct BundleGauges {
 }
 
 impl BundleGauges {
-    pub(crate) fn set(&mut self, version: Option<u64>, age: Option<Duration>) {
+    pub(crate) fn set(&mut self, version: Option<u64>, age: Option<Duration>, is_stale: bool) {
+        names::BUNDLE_STALE.gauge([]).set(f64::from(u8::from(is_stale)));
         let version = version.map_or_else(|| NONE.to_owned(), |version| version.to_string());
         if let Some(former) = self.version.replace(version.clone()).filter(|former| *former != version) {
             names::BUNDLE_INFO.gauge([&former]).set(0.0);

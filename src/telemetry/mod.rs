@@ -27,7 +27,7 @@ pub(crate) const EVENTS_TARGET: &str = "hookyard::events";
 #[cfg(feature = "daemon")]
 pub(crate) use api_meters::{ApiMeters, ListenerMeters, RefusalCounter};
 #[cfg(feature = "daemon")]
-pub(crate) use bundle_meters::{BundleGauges, BundleRejected, PollResult, expect_bundles};
+pub(crate) use bundle_meters::{BundleGauges, BundleRejected, CopyChanged, PollResult, expect_bundles};
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub use hook_meters::HookMeters;

@@ -185,6 +185,10 @@ table! {
         "1 for the version of the signed bundle that is in force, or for none where one is configured; else 0.";
     BUNDLE_AGE "hookyard_bundle_age_seconds" Gauge Seconds []
         "Time since the bundle's server has confirmed what is in force.";
+    BUNDLE_STALE "hookyard_bundle_stale" Gauge Count []
+        "1 while the bundle in force is stale: it has expired, or no server has confirmed it for longer than `bundle.max_age`.";
+    BUNDLE_CHANGES "hookyard_bundle_copy_changes_total" Counter Count ["result"]
+        "Times that files of the bundle were found changed on this disk, by whether they were unpacked again.";
     BUNDLE_REJECTED "hookyard_bundle_rejected_total" Counter Count ["why"]
         "Bundles that were offered and not taken.";
     BUNDLE_POLLS "hookyard_bundle_polls_total" Counter Count ["result"]

@@ -169,6 +169,42 @@ fn keys_are_private_and_several_sign() {
 }
 
 #[test]
+fn whoever_publishes_what_no_machine_takes_is_told() {
+    let place = Place::new();
+    place.good(&["bundle", "keygen", "key"]);
+    let push = |version: u32| {
+        assert_eq!(place.build(version, "x.tar.gz").code, Some(0));
+        fs::remove_file(place.path("x.tar.gz.sig")).ok();
+        place.good(&["bundle", "sign", "x.tar.gz", "--key", "key"]);
+        place.run(&["bundle", "push", "x.tar.gz", "x.bundle"])
+    };
+    let first = push(5);
+    assert_eq!((first.code, first.err.as_str()), (Some(0), ""));
+    assert_eq!(place.run(&["bundle", "push", "x.tar.gz", "x.bundle"]).err, "", "the same once more");
+    let older = push(4);
+    assert_eq!(older.code, Some(0), "{}", older.err);
+    assert!(
+        older.err.contains("acme/guards 5 was published there; machines that have it do not take this one")
+    );
+    assert_eq!(push(6).err, "");
+    let left = fs::read_dir(place.path(".")).unwrap().flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().ends_with(".new")));
+    let words = ["bundle", "build", "guards", "--name", "acme/guards", "--version", "7"];
+    let old = [
+        "--not-before",
+        "2019-01-01T00:00:00Z",
+        "--expires",
+        "2020-01-01T00:00:00Z",
+        "--output",
+        "old.tar.gz",
+    ];
+    assert_eq!(place.run(&[&words[..], &old].concat()).code, Some(0));
+    place.good(&["bundle", "sign", "old.tar.gz", "--key", "key"]);
+    let expired = place.run(&["bundle", "push", "old.tar.gz", "x.bundle"]).err;
+    assert!(expired.contains("machines do not take it now: it expired at 2020-01-01T00:00:00Z"), "{expired}");
+}
+
+#[test]
 fn commands_show_the_bundle_and_do_not_switch_its_hooks_off() {
     let place = Place::new();
     let key = place.good(&["bundle", "keygen", "key"]);

@@ -101,6 +101,11 @@ fn no_record_of_the_store_breaks_a_start_or_changes_a_verdict() {
 }
 
 #[test]
+fn no_bundle_breaks_its_readers_and_none_but_what_was_built_is_in_force() {
+    fuzz("bundle", targets::bundle);
+}
+
+#[test]
 fn no_expression_and_no_command_break_a_rule() {
     fuzz_part("rule", 2, targets::rule);
 }

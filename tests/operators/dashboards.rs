@@ -27,7 +27,7 @@ const AS_THEY_STAND: [(&str, &str); 3] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 40] = [
+const ALERTS: [&str; 44] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -57,6 +57,10 @@ const ALERTS: [&str; 40] = [
     "ShippedLinesLost",
     "LinesNotShipped",
     "RequiredHookMissing",
+    "BundleMissing",
+    "BundleCopyChanged",
+    "BundleStale",
+    "BundleRejected",
     "RunStateNotSaved",
     "RunStateGone",
     "ClusterNotFresh",

@@ -27,7 +27,7 @@ const BUSY: Duration = Duration::from_secs(24);
 const BUSY_FOR_PICTURES: Duration = Duration::from_mins(3);
 
 /// Panels on which nothing needs to move, by dashboard and title. They say zero, which is something.
-const STILL: [(&str, &str, &str); 28] = [
+const STILL: [(&str, &str, &str); 29] = [
     ("overview", "Waiting at hooks", "no hook here has a limit of its own"),
     ("overview", "Degraded workers", "all workers serve here"),
     ("hook-detail", "Waiting", "no hook here has a limit of its own"),
@@ -40,6 +40,7 @@ const STILL: [(&str, &str, &str); 28] = [
     ("internals", "Lines for shipping lost", "nothing is shipped here"),
     ("internals", "Bundle", "no bundle is configured here"),
     ("internals", "Age of the bundle", "no bundle is configured here"),
+    ("internals", "Stale bundles and changed copies", "no bundle is configured here"),
     ("internals", "Asking for bundles", "no bundle is configured here"),
     ("internals", "Failed writes", "the disk works"),
     ("internals", "Not on disk", "writes take moments"),

@@ -5,7 +5,7 @@ use std::{
     fs,
     hash::{Hash, Hasher},
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::TcpListener,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -16,6 +16,10 @@ use std::{
 };
 
 use httpdate_like::http_date;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tokio_rustls::rustls::{
+    ServerConfig, ServerConnection, StreamOwned, crypto::ring, pki_types::PrivateKeyDer,
+};
 
 /// A request and its answer.
 #[derive(Debug, Clone)]
@@ -42,12 +46,50 @@ struct Shared {
 /// The server. It ends with the process; `set_down` has it close every connection without a word.
 #[derive(Debug)]
 pub(crate) struct StaticFiles {
-    address: SocketAddr,
+    /// What its URLs begin with.
+    origin: String,
     shared: Arc<Shared>,
+}
+
+/// An authority that vouches for servers, and that nobody knows.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pub(crate) pem: String,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "an authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// What a server on this machine shows.
+    fn server(&self) -> ServerConfig {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let signed = params.signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        config.with_single_cert(vec![signed.into()], key).unwrap()
+    }
 }
 
 impl StaticFiles {
     pub(crate) fn start(directory: &Path, token: Option<&str>) -> Self {
+        Self::start_with(directory, token, None)
+    }
+
+    /// The same with HTTPS.
+    pub(crate) fn start_encrypted(directory: &Path, authority: &Authority) -> Self {
+        Self::start_with(directory, None, Some(Arc::new(authority.server())))
+    }
+
+    fn start_with(directory: &Path, token: Option<&str>, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         fs::create_dir_all(directory).unwrap();
@@ -58,18 +100,28 @@ impl StaticFiles {
             instead: Mutex::default(),
             is_down: AtomicBool::new(false),
         });
+        let origin = match &tls {
+            None => format!("http://{address}"),
+            Some(_) => format!("https://localhost:{}", address.port()),
+        };
         let of_thread = Arc::clone(&shared);
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                let shared = Arc::clone(&of_thread);
-                thread::spawn(move || shared.serve(&connection));
+                let (shared, tls) = (Arc::clone(&of_thread), tls.clone());
+                thread::spawn(move || match tls {
+                    None => shared.serve(connection),
+                    Some(tls) => {
+                        let session = ServerConnection::new(tls).unwrap();
+                        shared.serve(StreamOwned::new(session, connection));
+                    }
+                });
             }
         });
-        Self { address, shared }
+        Self { origin, shared }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.address)
+        format!("{}/{path}", self.origin)
     }
 
     pub(crate) fn served(&self) -> Vec<Served> {
@@ -87,9 +139,8 @@ impl StaticFiles {
 }
 
 impl Shared {
-    fn serve(&self, connection: &TcpStream) {
-        let mut reader = BufReader::new(connection.try_clone().unwrap());
-        let mut writer = connection;
+    fn serve(&self, connection: impl Read + Write) {
+        let mut reader = BufReader::new(connection);
         while let Some((request, size)) = Request::read(&mut reader) {
             if self.is_down.load(Ordering::SeqCst) {
                 return;
@@ -102,7 +153,9 @@ impl Shared {
             let served =
                 Served { method: request.method, path: request.path, status, bytes: size + answer.len() };
             self.served.lock().unwrap().push(served);
-            if writer.write_all(&answer).is_err() || instead.is_some() {
+            if reader.get_mut().write_all(&answer).and_then(|()| reader.get_mut().flush()).is_err()
+                || instead.is_some()
+            {
                 return;
             }
         }
@@ -150,7 +203,7 @@ struct Request {
 
 impl Request {
     /// The next request and its size; nothing at the end of the connection.
-    fn read(reader: &mut BufReader<TcpStream>) -> Option<(Self, usize)> {
+    fn read(reader: &mut impl BufRead) -> Option<(Self, usize)> {
         let mut lines = Vec::new();
         let mut size = 0;
         loop {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     bundle::{BundleManifest, BundleName, BundleTime, open_archive, sha256_hex, write_archive},
-    config::{self, Settings},
+    config,
 };
 
 const FOOTER: &str = "\
@@ -135,7 +135,9 @@ impl BuildAction {
         let written = write_archive(&manifest.write(), &files);
         let archive = written.map_err(|refusal| refused(&self.directory, &refusal))?;
         let bundle = open_archive(&archive).map_err(|refusal| refused(&self.directory, &refusal))?;
-        let checked = config::check_bundle(&bundle, &Settings::default(), &|name| std::env::var(name).ok());
+        let checked = config::check_bundle(&bundle, &super::signed_file::settings_of_maker(), &|name| {
+            std::env::var(name).ok()
+        });
         let hooks = checked.map_err(|refusal| refused(&self.directory, &refusal))?;
         for warning in &hooks.diagnostics {
             screen.note(&format!(

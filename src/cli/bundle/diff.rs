@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     bundle::{BundleChanges, BundlePath, VerifiedBundle, changes_between},
-    config::{self, Settings},
+    config,
     model::Hook,
 };
 
@@ -137,7 +137,7 @@ type KnownHooks = BTreeMap<String, (Option<String>, String)>;
 
 fn hooks_of(bundle: &VerifiedBundle, file: &Path) -> Result<KnownHooks, CliError> {
     let environment = |name: &str| std::env::var(name).ok();
-    let checked = config::check_bundle(bundle, &Settings::default(), &environment);
+    let checked = config::check_bundle(bundle, &super::signed_file::settings_of_maker(), &environment);
     let hooks = checked.map_err(|refusal| refused(file, &refusal))?.hooks;
     Ok(hooks.iter().map(|hook| (hook.name.to_string(), known(hook))).collect())
 }

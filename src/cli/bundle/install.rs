@@ -70,14 +70,22 @@ impl InstallAction {
             store: BundleStore::in_data(&data),
             settings: &settings,
             environment: &environment,
-            models: &|_| true,
+            // As in the daemon: only a program that embeds it has models of its own.
+            models: &|_| false,
             older,
         };
         let title = found.title();
         let result = taker.take(signed, &found.archive, SystemTime::now());
-        if result.map_err(|refusal| not_taken(&title, &refusal))? == TakenBundle::Already {
-            screen.print(&format!("{title}: in force already"))?;
-            return Ok(Exit::Done);
+        match result.map_err(|refusal| not_taken(&title, &refusal))? {
+            TakenBundle::Now => {}
+            TakenBundle::Already => {
+                screen.print(&format!("{title}: in force already"))?;
+                return Ok(Exit::Done);
+            }
+            TakenBundle::Signed => {
+                screen.print(&format!("{title}: in force already; its new signatures are kept"))?;
+                return Ok(Exit::Done);
+            }
         }
         screen.print(&format!("{title}: taken; kept in {}", escape::path(taker.store.directory())))?;
         screen.note("a running daemon takes it over within `bundle.poll`; `hookyard reload` does so at once");

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use clap::Args;
@@ -16,9 +16,10 @@ use super::{
         paths::display_path,
         screen::Screen,
     },
-    signed_file::{BundleOnDisk, replace_file},
+    signed_file::{BundleOnDisk, bytes_of, replace_file},
 };
 use crate::{
+    bundle::{BundleTime, MAX_STATEMENT, SignedStatement, check_time, check_version},
     config,
     handler::http_client::HttpClients,
     model::{Address, Approval},
@@ -77,7 +78,14 @@ impl PushAction {
                 ));
             }
             replace_file(&to.with_file_name(name), &found.archive)?;
+            let former = published(to);
             replace_file(to, pointer.as_bytes())?;
+            if let Some(why) = former.and_then(|former| not_followed(&former, signed)) {
+                screen.note(&format!("{why}; machines that have it do not take this one"));
+            }
+        }
+        if let Err(refusal) = check_time(&signed.statement, BundleTime::of(SystemTime::now())) {
+            screen.note(&format!("machines do not take it now: {}", refusal.message));
         }
         screen.print(&format!("{}: published at {}", found.title(), escape::line(&self.to)))?;
         Ok(Exit::Done)
@@ -88,6 +96,21 @@ impl PushAction {
         let unusable = |why| CliError::new(format!("the token file {} {why}", escape::path(file)));
         config::read_sent_token(file).map(Some).map_err(unusable)
     }
+}
+
+/// What is published at a path, if that is a statement.
+fn published(to: &Path) -> Option<SignedStatement> {
+    SignedStatement::read(&bytes_of(to, MAX_STATEMENT).ok()?).ok()
+}
+
+/// Why machines that have the former bundle do not take this one, if they do not.
+fn not_followed(former: &SignedStatement, signed: &SignedStatement) -> Option<String> {
+    let former = &former.statement;
+    if signed.statement == *former {
+        return None;
+    }
+    check_version(&signed.statement, former.name.as_str(), former.version).err()?;
+    Some(format!("{} {} was published there", former.name, former.version))
 }
 
 fn wrong_url(to: &str, why: &str) -> CliError {

@@ -17,6 +17,7 @@ use crate::{
         BundleRejection, BundleStatement, BundleVerifyingKey, MAX_ARCHIVE, MAX_STATEMENT, SignedStatement,
         VerifiedBundle, open_archive,
     },
+    config::Settings,
     model::io_reason,
 };
 
@@ -84,6 +85,11 @@ fn beside(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
+/// The settings that hooks are looked at with where bundles are made: machines may permit what is refused by default.
+pub(super) fn settings_of_maker() -> Settings {
+    Settings { allow_unix_sockets: true, ..Settings::default() }
+}
+
 /// The error about a bundle that is refused.
 pub(super) fn refused(file: &Path, refusal: &BundleRejection) -> CliError {
     CliError::new(format!("{}: {}", display_path(file), escape::line(&refusal.message)))
@@ -109,14 +115,19 @@ pub(super) fn bytes_of(file: &Path, largest: usize) -> Result<Vec<u8>, CliError>
     Ok(bytes)
 }
 
-/// Writes a file at once: whoever reads it meanwhile gets the former one or this one.
+/// Writes a file at once: whoever reads it meanwhile gets the former one or this one. It is on disk when this returns, so
+/// that no later one is there without it.
 pub(super) fn replace_file(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let mut name: OsString = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = file.with_file_name(name);
     let written = fs::write(&new, bytes)
         .and_then(|()| fs::File::open(&new)?.sync_all())
-        .and_then(|()| fs::rename(&new, file));
+        .and_then(|()| fs::rename(&new, file))
+        .and_then(|()| {
+            fs::File::open(file.parent().filter(|above| *above != Path::new("")).unwrap_or(Path::new(".")))?
+                .sync_all()
+        });
     written.map_err(|error| {
         fs::remove_file(&new).ok();
         CliError::new(format!("{} cannot be written: {}", display_path(file), io_reason(&error)))

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     bundle::{BundleTime, BundleVerifyingKey, check_time},
-    config,
+    config::{self, BundleTrust},
 };
 
 const FOOTER: &str = "\
@@ -29,7 +29,8 @@ Exit codes: 0 a machine with these keys takes it now; 1 it does not.";
 
 /// Check an archive as a machine does before it takes it
 ///
-/// Checks its signature, its time, each file and each hook. Without `--key`, the keys are those of the settings.
+/// Checks its signature, its name if `bundle.name` is set, its time, each file and each hook. Without `--key`, the keys are
+/// those of the settings.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct VerifyAction {
@@ -52,9 +53,9 @@ impl VerifyAction {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
         let (settings, diagnostics) = settings_of(&self.settings, VariablePolicy::Ignored)?;
         tell(&diagnostics, screen)?;
-        let of_settings = settings.bundle.keys.iter().filter_map(|key| BundleVerifyingKey::parse(key));
-        let keys = if self.key.is_empty() { of_settings.collect() } else { self.key.clone() };
-        if keys.is_empty() {
+        let trust = BundleTrust::of(&settings);
+        let trust = if self.key.is_empty() { trust } else { trust.with_keys(&self.key) };
+        if !trust.has_keys() {
             return Err(CliError::with_help(
                 "there is no key to check the signature with",
                 "name one with `--key`, or in `bundle.keys` of the settings",
@@ -63,7 +64,7 @@ impl VerifyAction {
         let found = BundleOnDisk::read(&self.archive)?;
         let signed = found.signed(&self.archive)?;
         let refuse = |refusal| refused(&self.archive, &refusal);
-        let signed_by = signed.verify(&keys).map_err(refuse)?;
+        let signed_by = trust.check(signed).map_err(refuse)?;
         check_time(&signed.statement, BundleTime::of(SystemTime::now())).map_err(refuse)?;
         let environment = |name: &str| std::env::var(name).ok();
         let hooks = config::check_bundle(&found.bundle, &settings, &environment).map_err(refuse)?;

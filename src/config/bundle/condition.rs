@@ -19,26 +19,39 @@ use crate::{bundle::VerifiedBundle, model::StartCondition};
 pub(super) struct BundleCondition {
     bundle: Arc<VerifiedBundle>,
     files: PathBuf,
+    /// All files and the directories above them.
+    places: Vec<PathBuf>,
     /// The versions of the files and directories when they were compared last, if all had been left alone for a while.
     compared: Mutex<Option<Vec<FileVersion>>>,
 }
 
 impl BundleCondition {
     pub(super) fn new(bundle: Arc<VerifiedBundle>, files: PathBuf) -> Self {
-        Self { bundle, files, compared: Mutex::new(None) }
-    }
-
-    /// The versions of all files and of the directories above them; nothing if one is gone.
-    fn versions(&self) -> Option<Vec<FileVersion>> {
-        let mut places = vec![self.files.clone()];
-        for file in &self.bundle.files {
-            let path = self.files.join(file.path.as_str());
-            let above = path.ancestors().take_while(|above| *above != self.files).map(Path::to_owned);
-            places.extend(above);
+        let mut places = vec![files.clone()];
+        for file in &bundle.files {
+            let path = files.join(file.path.as_str());
+            places.extend(path.ancestors().take_while(|above| *above != files).map(Path::to_owned));
         }
         places.sort();
         places.dedup();
-        places.iter().map(|place| FileVersion::at(place)).collect()
+        Self { bundle, files, places, compared: Mutex::new(None) }
+    }
+
+    /// The versions of all places; nothing if one is gone.
+    fn versions(&self) -> Option<Vec<FileVersion>> {
+        self.places.iter().map(|place| FileVersion::at(place)).collect()
+    }
+
+    /// Returns what is different from what was signed. Files that have not changed since they were compared are not read.
+    pub(super) fn compare(&self) -> Result<(), String> {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = self.versions();
+        if now.is_some() && *self.compared.lock() == now {
+            return Ok(());
+        }
+        disk::compare(&self.files, &self.bundle.files)?;
+        *self.compared.lock() = now.filter(|versions| are_settled(versions, began));
+        Ok(())
     }
 }
 
@@ -48,16 +61,9 @@ impl StartCondition for BundleCondition {
     }
 
     fn check(&self) -> Result<(), String> {
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = self.versions();
-        if now.is_some() && *self.compared.lock() == now {
-            return Ok(());
-        }
-        disk::compare(&self.files, &self.bundle.files).map_err(|why| {
+        self.compare().map_err(|why| {
             format!("{why} since the bundle was verified, in {}; run `hookyard reload`", self.files.display())
-        })?;
-        *self.compared.lock() = now.filter(|versions| are_settled(versions, began));
-        Ok(())
+        })
     }
 }
 

@@ -51,6 +51,10 @@ pub(super) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> 
 
 /// Returns what is different from these files below a directory.
 pub(super) fn compare(directory: &Path, files: &[BundleFile]) -> Result<(), String> {
+    // A link would lead to where nobody looks for what is added.
+    if !directory.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Err(format!("{} is gone, or is no directory", directory.display()));
+    }
     let mut expected: BTreeSet<PathBuf> = BTreeSet::new();
     for file in files {
         let path = directory.join(file.path.as_str());
@@ -74,12 +78,49 @@ pub(super) fn compare(directory: &Path, files: &[BundleFile]) -> Result<(), Stri
             if !expected.contains(&entry.path()) || seen > MOST_ENTRIES {
                 return Err(format!("{} is none of its files", entry.path().display()));
             }
-            if entry.file_type().map_err(unreadable)?.is_dir() {
+            let kind = entry.file_type().map_err(unreadable)?;
+            if kind.is_symlink() {
+                return Err(format!("{} is a link", entry.path().display()));
+            }
+            if kind.is_dir() {
                 pending.push(entry.path());
             }
         }
     }
     Ok(())
+}
+
+/// Puts the files in the place of what is at a path, which may be anything. Whoever looks meanwhile may find nothing, and
+/// never a part of them.
+pub(super) fn replace(directory: &Path, files: &[BundleFile]) -> io::Result<()> {
+    let beside = |ending: &str| {
+        let mut name = directory.file_name().unwrap_or_default().to_owned();
+        name.push(ending);
+        directory.with_file_name(name)
+    };
+    let (new, old) = (beside(".new"), beside(".old"));
+    for left in [&new, &old] {
+        remove_any(left)?;
+    }
+    unpack(&new, files)?;
+    if directory.symlink_metadata().is_ok() {
+        fs::rename(directory, &old)?;
+    }
+    fs::rename(&new, directory)?;
+    if let Some(above) = directory.parent() {
+        File::open(above)?.sync_all()?;
+    }
+    remove_any(&old)
+}
+
+/// Removes what is at a path, if anything is.
+fn remove_any(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => remove(path),
+        Ok(_) => fs::remove_file(path),
+    }
 }
 
 /// Removes a directory with all that is in it, which nobody may write to.

@@ -49,6 +49,7 @@ pub(crate) struct BundleHooks {
     pub(crate) required: Vec<RequiredHook>,
     /// Warnings, and errors about what is missing on this machine.
     pub(crate) diagnostics: Vec<Diagnostic>,
+    copy: Arc<BundleCondition>,
 }
 
 fn refused(message: impl Into<String>) -> BundleRejection {
@@ -73,7 +74,12 @@ pub(crate) fn load_bundle_hooks(
     let label = Arc::new(HookBundle::new(manifest.name.as_str(), manifest.version));
     let condition = Arc::new(BundleCondition::new(Arc::clone(bundle), files.to_owned()));
     let id = WorkspaceId::new(manifest.name.as_str()).map_err(|error| refused(error.to_string()))?;
-    let mut found = BundleHooks { hooks: Vec::new(), required: Vec::new(), diagnostics: Vec::new() };
+    let mut found = BundleHooks {
+        hooks: Vec::new(),
+        required: Vec::new(),
+        diagnostics: Vec::new(),
+        copy: Arc::clone(&condition),
+    };
     for root in workspaces(manifest, files) {
         let given = WorkspaceSettings {
             root,
@@ -155,6 +161,13 @@ fn is_fatal(found: &Diagnostic) -> bool {
 }
 
 impl BundleHooks {
+    /// Checks that the unpacked files are still what was signed.
+    ///
+    /// Returns what is different.
+    pub(crate) fn check_copy(&self) -> Result<(), String> {
+        self.copy.compare()
+    }
+
     fn add(
         &mut self,
         loaded: LoadedWorkspace,

@@ -6,10 +6,12 @@ use super::{
     super::{Settings, managed_level::ManagedLevel, settings::StalePolicy, trust::data_directory},
     hooks::{BundleHooks, HookPurpose, load_bundle_hooks},
     standing::{BundleStanding, StaleReason},
-    store::{BundleStore, ChangedFiles, KeptBundle, KeptFault, OlderBundles},
+    store::{BundleStore, ChangedFiles, KeptBundle, KeptFault},
+    taking::OlderBundles,
+    trusted::BundleTrust,
 };
 use crate::{
-    bundle::{BundleRejection, BundleTime, BundleVerifyingKey, SignedStatement, open_bundle},
+    bundle::{BundleRejection, BundleTime, SignedStatement, open_bundle},
     model::{Diagnostic, FailurePolicy, HookBundle, Severity},
 };
 
@@ -45,11 +47,6 @@ pub(crate) fn managed_level(
     Some(found.level(settings, found.moment(SystemTime::now())))
 }
 
-/// The keys of the settings. One that is damaged cannot be there: the settings have an error then.
-fn keys(settings: &Settings) -> Vec<BundleVerifyingKey> {
-    settings.bundle.keys.iter().filter_map(|key| BundleVerifyingKey::parse(key)).collect()
-}
-
 impl BundleInForce {
     /// Reads and verifies what is kept.
     pub(crate) fn read(
@@ -63,7 +60,7 @@ impl BundleInForce {
             return Self { place: "bundle".into(), found: Err(KeptFault::Unusable(why)) };
         };
         let store = BundleStore::in_data(&data);
-        let found = store.read(&keys(settings), changed).and_then(|kept| {
+        let found = store.read(&BundleTrust::of(settings), changed).and_then(|kept| {
             let hooks = load_bundle_hooks(
                 &kept.bundle,
                 &kept.files,
@@ -72,7 +69,7 @@ impl BundleInForce {
                 models,
                 HookPurpose::InForce,
             );
-            let hooks = hooks.map_err(|refusal| KeptFault::Unusable(refusal.message))?;
+            let hooks = hooks.map_err(|refusal| KeptFault::Hooks(refusal.message))?;
             Ok((kept, hooks))
         });
         Self { place: store.directory().to_owned(), found }
@@ -172,6 +169,7 @@ impl KeptFault {
         match self {
             Self::Missing => format!("no signed bundle has been taken yet; {next}"),
             Self::Unusable(why) => format!("the signed bundle cannot be used: {why}; {next}"),
+            Self::Hooks(why) => format!("the hooks of the signed bundle cannot be loaded here: {why}"),
         }
     }
 }
@@ -182,6 +180,8 @@ pub(crate) enum TakenBundle {
     Now,
     /// It was in force before.
     Already,
+    /// It was in force before, with fewer signatures.
+    Signed,
 }
 
 /// Takes bundles that are offered.
@@ -193,10 +193,35 @@ pub(crate) struct BundleTaker<'a> {
     pub(crate) older: OlderBundles,
 }
 
+/// What is offered, beside what is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatementCheck {
+    /// It may take the place of what is in force.
+    New,
+    /// It is in force.
+    InForce,
+    /// It is in force, and its statement brought signatures that are kept now.
+    Signed,
+}
+
 impl BundleTaker<'_> {
-    /// Checks a statement before the archive is fetched. Returns whether it is in force already.
-    pub(crate) fn check(&self, signed: &SignedStatement, clock: SystemTime) -> Result<bool, BundleRejection> {
-        self.store.check_offer(signed, &keys(self.settings), clock, self.older)
+    /// Checks a statement before the archive is fetched, and keeps the signatures that it brings for what is in force.
+    pub(crate) fn check(
+        &self,
+        signed: &SignedStatement,
+        clock: SystemTime,
+    ) -> Result<StatementCheck, BundleRejection> {
+        let trust = BundleTrust::of(self.settings);
+        if !self.store.check_offer(signed, &trust, clock, self.older)? {
+            return Ok(StatementCheck::New);
+        }
+        let is_new = self.store.keep_signatures(signed, &trust)?;
+        Ok(if is_new { StatementCheck::Signed } else { StatementCheck::InForce })
+    }
+
+    /// Whether what is kept is what was signed.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.store.read(&BundleTrust::of(self.settings), ChangedFiles::Reported).is_ok()
     }
 
     /// Takes a bundle as a whole, or leaves all as it is. What is in force already is taken again only if it is damaged.
@@ -206,11 +231,20 @@ impl BundleTaker<'_> {
         archive: &[u8],
         clock: SystemTime,
     ) -> Result<TakenBundle, BundleRejection> {
-        let is_known = self.check(signed, clock)?;
-        if is_known && self.store.read(&keys(self.settings), ChangedFiles::Reported).is_ok() {
+        match self.check(signed, clock)? {
+            StatementCheck::InForce if self.is_whole() => return Ok(TakenBundle::Already),
+            StatementCheck::Signed if self.is_whole() => return Ok(TakenBundle::Signed),
+            _ => {}
+        }
+        let trust = BundleTrust::of(self.settings);
+        // Nothing is written for what is refused.
+        let bundle = Arc::new(open_bundle(&signed.statement, archive)?);
+        let _lock = self.store.lock()?;
+        // Another process may have taken another one meanwhile.
+        let is_known = self.store.check_offer(signed, &trust, clock, self.older)?;
+        if is_known && self.is_whole() {
             return Ok(TakenBundle::Already);
         }
-        let bundle = Arc::new(open_bundle(&signed.statement, archive)?);
         let files = self.store.stage(signed, archive, &bundle)?;
         let loaded = load_bundle_hooks(
             &bundle,
@@ -224,7 +258,7 @@ impl BundleTaker<'_> {
             self.store.discard(signed);
             return Err(refusal);
         }
-        self.store.activate(signed, clock)?;
+        self.store.activate(signed, &trust, clock, self.older)?;
         Ok(TakenBundle::Now)
     }
 }

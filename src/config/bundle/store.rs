@@ -3,20 +3,23 @@
 //! A bundle is complete before the one file that names it is replaced, so that there is always a whole one or none.
 
 use std::{
-    fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
+    fs::{self, File},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
     time::{Duration, SystemTime},
 };
 
-use serde::{Deserialize, Serialize};
-
-use super::{super::state_directory::StateDirectory, disk};
+use super::{
+    super::state_directory::StateDirectory,
+    disk,
+    record::{ARCHIVE_DIGITS, ClockTrust, LARGEST_STATE, SEEN_STEP, STATE, WrittenState, seen_after},
+    trusted::BundleTrust,
+};
 use crate::{
     bundle::{
         BundleRejection, BundleTime, BundleVerifyingKey, MAX_ARCHIVE, MAX_STATEMENT, RejectionKind,
-        SignedStatement, VerifiedBundle, check_time, check_version, open_bundle,
+        SignedStatement, VerifiedBundle, open_bundle,
     },
     model::io_reason,
 };
@@ -24,55 +27,20 @@ use crate::{
 /// The directory of bundles, in the data directory.
 const DIRECTORY: &str = "bundle";
 
-/// What names the bundle in force.
-const STATE: &str = "state.json";
-
-/// The largest of these files, in bytes.
-const LARGEST_STATE: u64 = 4096;
-
-/// The digits of the digest of an archive, which names its directory.
-const ARCHIVE_DIGITS: usize = 64;
-
 /// The files of a kept bundle.
-const STATEMENT: &str = "statement";
-const ARCHIVE: &str = "archive.tar.gz";
-const FILES: &str = "files";
+pub(super) const STATEMENT: &str = "statement";
+pub(super) const ARCHIVE: &str = "archive.tar.gz";
+pub(super) const FILES: &str = "files";
 
-/// How far the remembered time may lag behind before it is written again.
-const SEEN_STEP: Duration = Duration::from_mins(5);
+/// What is locked by who changes anything.
+const LOCK: &str = "lock";
 
-/// Whether a bundle may be older than the one in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OlderBundles {
-    Refused,
-    /// A person says so.
-    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only a command permits it"))]
-    Permitted,
-}
+/// How often the lock is tried, and the pause between: half a minute. Taking a bundle is a matter of a second.
+const LOCK_TRIES: u32 = 600;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether anything else says the time that a clock says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClockTrust {
-    Alone,
-    Confirmed,
-}
-
-/// What is remembered beside the bundle. Times are seconds since 1970.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenState {
-    v: u32,
-    /// The SHA-256 of the archive of the bundle in force.
-    archive: String,
-    /// The one before: processes of its hooks may still run.
-    former: Option<String>,
-    /// Since when it is in force.
-    since: u64,
-    /// When a server has confirmed it last.
-    confirmed: u64,
-    /// The latest time that was seen: a clock that is set back revives nothing.
-    seen: u64,
-}
+/// How often what is kept is read while others take bundles.
+const READ_TRIES: u32 = 5;
 
 /// The bundles in a data directory.
 #[derive(Debug, Clone)]
@@ -91,6 +59,8 @@ pub(crate) struct KeptBundle {
     pub(crate) since: BundleTime,
     pub(crate) confirmed: BundleTime,
     pub(crate) seen: BundleTime,
+    /// What was wrong with its files, which were unpacked again.
+    pub(crate) restored: Option<String>,
 }
 
 /// Why there is no bundle that can be used.
@@ -100,6 +70,8 @@ pub(crate) enum KeptFault {
     Missing,
     /// What is kept is not what was signed, or not by one of the keys.
     Unusable(String),
+    /// It is what was signed, and one of its hooks cannot be loaded here.
+    Hooks(String),
 }
 
 /// What is done about unpacked files that are not as they were signed.
@@ -111,7 +83,7 @@ pub(crate) enum ChangedFiles {
     Reported,
 }
 
-fn storage(path: &Path, error: &std::io::Error) -> BundleRejection {
+pub(super) fn storage(path: &Path, error: &std::io::Error) -> BundleRejection {
     let message = format!("it cannot be kept in {}: {}", path.display(), io_reason(error));
     BundleRejection::new(RejectionKind::Storage, message)
 }
@@ -126,17 +98,20 @@ impl BundleStore {
         &self.directory
     }
 
-    fn state(&self) -> Result<Option<WrittenState>, KeptFault> {
-        let read = StateDirectory(&self.directory).read(STATE, LARGEST_STATE);
-        let bytes = read.map_err(|error| KeptFault::Unusable(error.to_string()))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let state: Option<WrittenState> = serde_json::from_slice(&bytes).ok();
-        let is_digest =
-            |text: &str| text.len() == ARCHIVE_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        state.filter(|state| state.v == 1 && is_digest(&state.archive)).map(Some).ok_or_else(|| {
-            let file = self.directory.join(STATE);
-            KeptFault::Unusable(format!("{} is damaged, or of a later hookyard", file.display()))
-        })
+    /// Keeps others, of this process too, from changing anything until it is dropped.
+    ///
+    /// Returns an error if one of them takes too long.
+    pub(super) fn lock(&self) -> Result<File, BundleRejection> {
+        let failed = |why: String| BundleRejection::new(RejectionKind::Storage, why);
+        StateDirectory(&self.directory).make().map_err(|error| failed(error.to_string()))?;
+        for _ in 0..LOCK_TRIES {
+            let lock = StateDirectory(&self.directory).try_lock(LOCK);
+            if let Some(lock) = lock.map_err(|error| failed(error.to_string()))? {
+                return Ok(lock);
+            }
+            thread::sleep(LOCK_PAUSE);
+        }
+        Err(failed(format!("another process has {} locked", self.directory.join(LOCK).display())))
     }
 
     /// The digest of the archive that is in force, as the disk says.
@@ -145,30 +120,41 @@ impl BundleStore {
     }
 
     /// The bundle that is kept, with its signature, its archive and its files verified.
-    pub(crate) fn read(
+    pub(crate) fn read(&self, trust: &BundleTrust, changed: ChangedFiles) -> Result<KeptBundle, KeptFault> {
+        let mut state = self.state()?.ok_or(KeptFault::Missing)?;
+        for _ in 1..READ_TRIES {
+            let found = self.read_one(&state, trust, changed);
+            let now = self.state()?.ok_or(KeptFault::Missing)?;
+            if found.is_ok() || now.archive == state.archive {
+                return found;
+            }
+            // Another one was taken meanwhile, and this one removed.
+            state = now;
+        }
+        self.read_one(&state, trust, changed)
+    }
+
+    fn read_one(
         &self,
-        keys: &[BundleVerifyingKey],
+        state: &WrittenState,
+        trust: &BundleTrust,
         changed: ChangedFiles,
     ) -> Result<KeptBundle, KeptFault> {
         let unusable = |why: String| KeptFault::Unusable(why);
-        let state = self.state()?.ok_or(KeptFault::Missing)?;
-        let place = self.directory.join(&state.archive);
-        let part = |name: &str, largest: usize| {
-            let bytes = StateDirectory(&place).read(name, largest as u64);
-            let bytes = bytes.map_err(|error| unusable(error.to_string()))?;
-            bytes.ok_or_else(|| unusable(format!("{} is gone", place.join(name).display())))
-        };
         let refused = |refusal: BundleRejection| unusable(refusal.message);
-        let signed = SignedStatement::read(&part(STATEMENT, MAX_STATEMENT)?).map_err(refused)?;
-        let signed_by = signed.verify(keys).map_err(refused)?;
-        let bundle = open_bundle(&signed.statement, &part(ARCHIVE, MAX_ARCHIVE)?).map_err(refused)?;
-        let files = place.join(FILES);
+        let bytes = self.part(&state.archive, STATEMENT, MAX_STATEMENT).map_err(unusable)?;
+        let signed = SignedStatement::read(&bytes).map_err(refused)?;
+        let signed_by = trust.check(&signed).map_err(refused)?;
+        let archive = self.part(&state.archive, ARCHIVE, MAX_ARCHIVE).map_err(unusable)?;
+        let bundle = open_bundle(&signed.statement, &archive).map_err(refused)?;
+        let files = self.directory.join(&state.archive).join(FILES);
+        let mut restored = None;
         if let Err(why) = disk::compare(&files, &bundle.files) {
             if changed == ChangedFiles::Reported {
                 return Err(unusable(format!("{why}, in {}; run `hookyard reload`", files.display())));
             }
-            tracing::error!(%why, directory = %files.display(), "files of the bundle are unpacked again");
             self.unpack_again(&files, &bundle).map_err(refused)?;
+            restored = Some(why);
         }
         Ok(KeptBundle {
             signed,
@@ -178,187 +164,99 @@ impl BundleStore {
             since: BundleTime::from_seconds(state.since),
             confirmed: BundleTime::from_seconds(state.confirmed),
             seen: BundleTime::from_seconds(state.seen),
+            restored,
         })
     }
 
+    /// A file of a kept bundle.
+    ///
+    /// Returns why it cannot be read.
+    pub(super) fn part(&self, archive: &str, name: &str, largest: usize) -> Result<Vec<u8>, String> {
+        let place = self.directory.join(archive);
+        let bytes = StateDirectory(&place).read(name, largest as u64).map_err(|error| error.to_string())?;
+        bytes.ok_or_else(|| format!("{} is gone", place.join(name).display()))
+    }
+
+    /// Unpacks the files of a bundle again that are not as they were signed.
+    pub(crate) fn restore(&self, kept: &KeptBundle) -> Result<(), BundleRejection> {
+        self.unpack_again(&kept.files, &kept.bundle)
+    }
+
     fn unpack_again(&self, files: &Path, bundle: &VerifiedBundle) -> Result<(), BundleRejection> {
-        let written = (|| {
-            if files.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-                disk::remove(files)?;
-            } else if files.symlink_metadata().is_ok() {
-                fs::remove_file(files)?;
-            }
-            disk::unpack(files, &bundle.files)
-        })();
-        written.map_err(|error| storage(&self.directory, &error))
-    }
-
-    /// Verifies what somebody offers, as far as the statement goes: before its archive is fetched.
-    ///
-    /// Returns whether it is what is in force already.
-    pub(crate) fn check_offer(
-        &self,
-        signed: &SignedStatement,
-        keys: &[BundleVerifyingKey],
-        clock: SystemTime,
-        older: OlderBundles,
-    ) -> Result<bool, BundleRejection> {
-        signed.verify(keys)?;
-        // Damaged, it says nothing of what was in force; the statements beside it do.
-        let state = self.state().ok().flatten();
-        let seen = state.as_ref().map_or(BundleTime::default(), |state| BundleTime::from_seconds(state.seen));
-        let now = BundleTime::of(clock).max(seen);
-        if state.as_ref().is_some_and(|state| state.archive == signed.statement.archive) {
-            return Ok(true);
+        let _lock = self.lock()?;
+        // Another process may have done so meanwhile.
+        if disk::compare(files, &bundle.files).is_ok() {
+            return Ok(());
         }
-        check_time(&signed.statement, now)?;
-        if older == OlderBundles::Refused {
-            for former in self.former_statements(state.as_ref())? {
-                if former.statement.archive != signed.statement.archive {
-                    check_version(&signed.statement, &former.statement)?;
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// The statement of what is in force, whoever has signed it: also a bundle whose key was revoked is not followed by an
-    /// older one. Where nothing says what is in force, those of all bundles that are kept.
-    ///
-    /// Returns an error if it cannot be told of which version a bundle was in force.
-    fn former_statements(
-        &self,
-        state: Option<&WrittenState>,
-    ) -> Result<Vec<SignedStatement>, BundleRejection> {
-        let read = |archive: &str| {
-            let place = self.directory.join(archive);
-            let bytes = StateDirectory(&place).read(STATEMENT, MAX_STATEMENT as u64).ok()??;
-            SignedStatement::read(&bytes).ok()
-        };
-        let Some(state) = state else {
-            return Ok(self.kept_archives().iter().filter_map(|archive| read(archive)).collect());
-        };
-        let former = read(&state.archive).ok_or_else(|| {
-            let why = format!(
-                "the statement in {} is gone or damaged, so this may be an older bundle; `hookyard bundle install \
-                 --allow-older` takes one",
-                self.directory.join(&state.archive).display()
-            );
-            BundleRejection::new(RejectionKind::Storage, why)
-        })?;
-        Ok(vec![former])
+        disk::replace(files, &bundle.files).map_err(|error| storage(&self.directory, &error))
     }
 
     /// The names of the directories with bundles.
-    fn kept_archives(&self) -> Vec<String> {
+    pub(super) fn kept_archives(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let bundles = entries.filter(|entry| {
             entry.file_name().len() == ARCHIVE_DIGITS && entry.file_type().is_ok_and(|found| found.is_dir())
         });
         bundles.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
+}
 
-    /// Unpacks a bundle beside the one in force, to be looked at before it takes its place. Everything about it was verified.
-    pub(crate) fn stage(
-        &self,
-        signed: &SignedStatement,
-        archive: &[u8],
-        bundle: &VerifiedBundle,
-    ) -> Result<PathBuf, BundleRejection> {
-        let failed = |error: std::io::Error| storage(&self.directory, &error);
-        StateDirectory(&self.directory)
-            .make()
-            .map_err(|error| BundleRejection::new(RejectionKind::Storage, error.to_string()))?;
-        let place = self.directory.join(&signed.statement.archive);
-        if place.symlink_metadata().is_ok() {
-            disk::remove(&place).map_err(failed)?;
-        }
-        let written = (|| {
-            DirBuilder::new().mode(0o700).create(&place)?;
-            disk::write_new(&place.join(STATEMENT), signed.write().as_bytes(), 0o600)?;
-            disk::write_new(&place.join(ARCHIVE), archive, 0o600)?;
-            disk::unpack(&place.join(FILES), &bundle.files)?;
-            fs::File::open(&place)?.sync_all()?;
-            fs::File::open(&self.directory)?.sync_all()
-        })();
-        if let Err(error) = written {
-            // What is left is removed when the next one is staged.
-            disk::remove(&place).ok();
-            return Err(failed(error));
-        }
-        Ok(place.join(FILES))
+impl BundleStore {
+    pub(super) fn state(&self) -> Result<Option<WrittenState>, KeptFault> {
+        let read = StateDirectory(self.directory()).read(STATE, LARGEST_STATE);
+        let bytes = read.map_err(|error| KeptFault::Unusable(error.to_string()))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let state: Option<WrittenState> = serde_json::from_slice(&bytes).ok();
+        let is_digest =
+            |text: &str| text.len() == ARCHIVE_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        state.filter(|state| state.v == 1 && is_digest(&state.archive)).map(Some).ok_or_else(|| {
+            let file = self.directory().join(STATE);
+            KeptFault::Unusable(format!("{} is damaged, or of a later hookyard", file.display()))
+        })
     }
 
-    /// Gives up what was staged.
-    pub(crate) fn discard(&self, signed: &SignedStatement) {
-        disk::remove(&self.directory.join(&signed.statement.archive)).ok();
-    }
-
-    /// Puts what was staged in force, and removes what nobody needs any more.
-    pub(crate) fn activate(
-        &self,
-        signed: &SignedStatement,
-        clock: SystemTime,
-    ) -> Result<(), BundleRejection> {
-        let before = self.state().ok().flatten();
-        let now = BundleTime::of(clock);
-        let seen = before.as_ref().map_or(now, |state| BundleTime::from_seconds(state.seen).max(now));
-        let state = WrittenState {
-            v: 1,
-            archive: signed.statement.archive.clone(),
-            former: before.map(|state| state.archive),
-            since: now.seconds(),
-            confirmed: now.seconds(),
-            seen: seen.seconds(),
-        };
-        self.write(&state)?;
-        self.remove_others(&state);
-        Ok(())
-    }
-
-    /// Notes that a server has confirmed what is in force. Where its time bears out the clock, what that said before counts no
-    /// more: it was set wrong for a while.
-    pub(crate) fn confirm(&self, clock: SystemTime, time: ClockTrust) -> Result<(), BundleRejection> {
-        let Ok(Some(state)) = self.state() else { return Ok(()) };
-        let now = BundleTime::of(clock);
-        let seen = match time {
-            ClockTrust::Confirmed => now,
-            ClockTrust::Alone => now.max(BundleTime::from_seconds(state.seen)),
-        };
-        let new = WrittenState { confirmed: now.seconds(), seen: seen.seconds(), ..state.clone() };
-        self.write_if_later(&state, &new)
-    }
-
-    /// Notes the time without word of a server.
-    pub(crate) fn note_time(&self, clock: SystemTime) -> Result<(), BundleRejection> {
-        let Ok(Some(state)) = self.state() else { return Ok(()) };
-        let seen = BundleTime::of(clock).max(BundleTime::from_seconds(state.seen));
-        let new = WrittenState { seen: seen.seconds(), ..state.clone() };
-        self.write_if_later(&state, &new)
-    }
-
-    /// Writes a state whose times have moved far enough, in whatever direction.
-    fn write_if_later(&self, old: &WrittenState, new: &WrittenState) -> Result<(), BundleRejection> {
-        let has_moved = |old: u64, new: u64| old.abs_diff(new) >= SEEN_STEP.as_secs();
-        if has_moved(old.seen, new.seen) || has_moved(old.confirmed, new.confirmed) {
-            self.write(new)?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, state: &WrittenState) -> Result<(), BundleRejection> {
+    /// Replaces the state. Only who has the lock may.
+    pub(super) fn write(&self, state: &WrittenState) -> Result<(), BundleRejection> {
         let bytes = serde_json::to_vec(state).unwrap_or_default();
-        StateDirectory(&self.directory)
+        StateDirectory(self.directory())
             .replace(STATE, &bytes)
             .map_err(|error| BundleRejection::new(RejectionKind::Storage, error.to_string()))
     }
 
-    /// Removes the bundles that are neither in force nor were just before.
-    fn remove_others(&self, state: &WrittenState) {
-        for archive in self.kept_archives() {
-            if archive != state.archive && Some(&archive) != state.former.as_ref() {
-                disk::remove(&self.directory.join(archive)).ok();
-            }
+    /// Notes that a server has confirmed what is in force.
+    pub(crate) fn confirm(&self, clock: SystemTime, trust: ClockTrust) -> Result<(), BundleRejection> {
+        let now = BundleTime::of(clock);
+        self.note(|state| {
+            let seen = seen_after(state, now, trust).seconds();
+            WrittenState { confirmed: now.seconds(), seen, ..state.clone() }
+        })
+    }
+
+    /// Notes the time. Where a server bears out the clock, what that said before counts no more: it was set wrong for a while.
+    pub(crate) fn note_time(&self, clock: SystemTime, trust: ClockTrust) -> Result<(), BundleRejection> {
+        let now = BundleTime::of(clock);
+        self.note(|state| {
+            let seen = seen_after(state, now, trust).seconds();
+            // What a clock that was ahead has written is not younger than now.
+            WrittenState { confirmed: state.confirmed.min(seen), seen, ..state.clone() }
+        })
+    }
+
+    /// Writes a state whose times have moved far enough, in whatever direction.
+    fn note(&self, change: impl Fn(&WrittenState) -> WrittenState) -> Result<(), BundleRejection> {
+        let has_moved = |old: u64, new: u64| old.abs_diff(new) >= SEEN_STEP.as_secs();
+        let is_worth_it = |old: &WrittenState, new: &WrittenState| {
+            has_moved(old.seen, new.seen) || has_moved(old.confirmed, new.confirmed)
+        };
+        let moved = || {
+            let state = self.state().ok().flatten()?;
+            Some(change(&state)).filter(|new| is_worth_it(&state, new))
+        };
+        if moved().is_none() {
+            return Ok(());
         }
+        // Somebody else may have taken another bundle meanwhile.
+        let _lock = self.lock()?;
+        moved().map_or(Ok(()), |new| self.write(&new))
     }
 }

@@ -20,6 +20,10 @@ settings! {
         #[example = "[\"ed25519:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]"]
         keys: Vec<String> as Vec<BundleKeyText> = Vec::new(),
 
+        /// Name of the bundle that this machine takes, where a key signs several; `null` means that the first one decides.
+        #[example = "acme/guards"]
+        name: Option<String> as Option<BundleNameText> = None,
+
         /// How often the daemon asks for a newer bundle; each pause is up to a fifth shorter or longer. At least `100ms`.
         poll: Duration = Duration::from_secs(30),
 
@@ -63,11 +67,17 @@ impl StalePolicy {
 /// The shortest pause between two polls.
 pub(super) const SHORTEST_POLL: Duration = Duration::from_millis(100);
 
+/// The longest name of a bundle, in bytes.
+const LONGEST_NAME: usize = 64;
+
 /// An address of a published bundle.
 pub(super) struct BundleUrl;
 
 /// A public key.
 pub(super) struct BundleKeyText;
+
+/// The name of a bundle.
+pub(super) struct BundleNameText;
 
 impl BundleSettings {
     /// Whether a bundle belongs to this machine, whether or not there is one yet.
@@ -106,6 +116,26 @@ impl ValueType for BundleKeyText {
     }
 }
 
+impl ValueType for BundleNameText {
+    type Field = String;
+
+    fn parse(value: &Value<'_>) -> Option<String> {
+        let text = value.text()?;
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+        let is_part = |part: &str| {
+            part.starts_with(|first: char| first.is_ascii_alphanumeric()) && part.bytes().all(is_plain)
+        };
+        if text.len() <= LONGEST_NAME && text.split('/').count() <= 2 && text.split('/').all(is_part) {
+            return Some(text.to_owned());
+        }
+        let message = format!("`{}` is no name of a bundle", value.name());
+        let help = "write it as `hookyard bundle build --name` takes it: `acme/guards`, say";
+        value.error("bundle", message, help);
+        None
+    }
+}
+
 impl ValueType for StalePolicy {
     type Field = Self;
 
@@ -121,8 +151,18 @@ mod described {
 
     use super::{
         super::described::{DescribedValue, ValueForm},
-        BundleKeyText,
+        BundleKeyText, BundleNameText,
     };
+
+    impl DescribedValue for BundleNameText {
+        fn form() -> ValueForm {
+            ValueForm::text("name of a bundle", "^(?=.{1,64}$)[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$")
+        }
+
+        fn show(field: &String) -> Json {
+            json!(field)
+        }
+    }
 
     impl DescribedValue for BundleKeyText {
         fn form() -> ValueForm {

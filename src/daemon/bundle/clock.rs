@@ -32,17 +32,18 @@ impl BundleClock {
         time
     }
 
-    /// Takes the machine's clock as it is where the time of a server bears it out: after it was wrong for a while, what it
-    /// said then counts no more. A server alone cannot say what time it is, as it could keep an old bundle alive.
+    /// Takes the machine's clock where the time of a server bears it out: after it was wrong for a while, what it said then
+    /// counts no more. The later one of the two counts, so that a clock that was set back by less than a day revives nothing.
+    /// A server alone cannot say what time it is, as it could keep an old bundle alive.
     ///
     /// Returns whether it did.
     pub(super) fn confirm(&self, server: Option<SystemTime>) -> bool {
         let machine = SystemTime::now();
-        let agrees = server.is_some_and(|server| difference(machine, server) <= AGREEMENT);
-        if agrees {
-            *self.0.lock() = ClockBase { at: Instant::now(), time: machine };
-        }
-        agrees
+        let Some(server) = server.filter(|server| difference(machine, *server) <= AGREEMENT) else {
+            return false;
+        };
+        *self.0.lock() = ClockBase { at: Instant::now(), time: machine.max(server) };
+        true
     }
 }
 
@@ -80,7 +81,11 @@ mod tests {
         assert!(!clock.confirm(None));
         assert!(!clock.confirm(Some(ahead)), "the machine says something else by now");
         assert!(clock.now() >= ahead);
-        assert!(clock.confirm(Some(SystemTime::now() + Duration::from_hours(23))));
+        assert!(clock.confirm(Some(SystemTime::now() - Duration::from_hours(23))));
         assert!(difference(clock.now(), SystemTime::now()) < Duration::from_mins(1));
+        // The machine's clock is late, or was set back.
+        let server = SystemTime::now() + Duration::from_hours(23);
+        assert!(clock.confirm(Some(server)));
+        assert!(difference(clock.now(), server) < Duration::from_mins(1), "the later one counts");
     }
 }

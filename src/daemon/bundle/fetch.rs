@@ -64,7 +64,9 @@ impl BundleServer {
                 return Ok(PollAnswer { statement: None, etag, time });
             }
             expect_ok(&response)?;
-            let statement = read_bounded(response, MAX_STATEMENT).await?;
+            let statement = read_bounded(response, MAX_STATEMENT).await;
+            let statement = statement
+                .map_err(|why| format!("{why}; `bundle.url` is where `hookyard bundle push` put it"))?;
             Ok(PollAnswer { statement: Some(statement), etag, time })
         };
         timeout(POLL_TIMEOUT, asked)
@@ -81,7 +83,16 @@ impl BundleServer {
                 self.address.url().join(&statement.archive_name()).map_err(|error| error.to_string())?;
             let response = self.get(url, None).await?;
             expect_ok(&response)?;
-            read_bounded(response, statement.size).await
+            let archive = read_bounded(response, statement.size).await?;
+            // Not for good, as a damaged one is: an upload may be under way.
+            if archive.len() < statement.size {
+                return Err(format!(
+                    "its archive has {} of {} bytes, as if it was not published as a whole yet",
+                    archive.len(),
+                    statement.size
+                ));
+            }
+            Ok(archive)
         };
         let late = || format!("its archive did not arrive within {ARCHIVE_TIMEOUT:?}");
         timeout(ARCHIVE_TIMEOUT, asked).await.unwrap_or_else(|_| Err(late()))

@@ -7,22 +7,22 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 
 use super::{
     fetch::{BundleServer, PollAnswer},
-    keeper::{BundleKeeper, LastPoll, RejectedStatement},
-    schedule::{first_pause, pause},
+    keeper::{BundleKeeper, BundleNeed, CheckedOffer, LastPoll, RejectedStatement, SECOND_TRY},
+    schedule::{first_pause, pause, urgent_pause},
 };
 use crate::{
     bundle::{BundleRejection, RejectionKind, SignedStatement},
+    config::TakenBundle,
     daemon::state::DaemonState,
     telemetry::{BundleRejected, PollResult},
 };
-
-/// After which time the archive of a bundle that was not taken is downloaded again: what was missing on this machine, or at
-/// the server, may be there by then.
-const SECOND_TRY: Duration = Duration::from_mins(10);
 
 /// The longest pause without a look at the clock: what is stale is to be seen soon also where polls are rare.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -31,23 +31,38 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(in crate::daemon) async fn follow(state: Arc<DaemonState>) {
     let Some(keeper) = &state.bundle else { return };
     let poll = state.settings.bundle.poll;
-    // A machine without a bundle has its events blocked until there is one.
-    let mut next =
-        if keeper.is_usable() { Instant::now() + first_pause(poll, random()) } else { Instant::now() };
+    let is_urgent = Notify::new();
+    let first = match keeper.need() {
+        // A machine without a bundle has its events blocked until there is one.
+        BundleNeed::Unusable => Duration::ZERO,
+        BundleNeed::Stale => urgent_pause(poll, random()),
+        BundleNeed::None => first_pause(poll, random()),
+    };
     let polls = async {
         let Some(server) = &keeper.server else { return };
+        let mut wait = first;
         loop {
-            sleep(next.saturating_duration_since(Instant::now())).await;
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = is_urgent.notified() => sleep(urgent_pause(poll, random())).await,
+            }
             poll_once(&state, keeper, server).await;
-            next = Instant::now() + pause(poll, random());
+            wait = pause(poll, random());
             renew(&state, keeper).await;
         }
     };
     // A server that is slow does not stop the clock.
     let clock = async {
+        let mut before = keeper.need();
         loop {
             renew(&state, keeper).await;
+            keeper.mend_copy().await;
             keeper.note_time().await;
+            let need = keeper.need();
+            if need != BundleNeed::None && before == BundleNeed::None {
+                is_urgent.notify_one();
+            }
+            before = need;
             sleep(poll.min(LONGEST_PAUSE)).await;
         }
     };
@@ -95,8 +110,9 @@ async fn take_answer(
     answer: PollAnswer,
 ) -> Result<PollResult, PollFault> {
     let PollAnswer { statement, etag, time } = answer;
+    let trust = keeper.bear_out(time).await;
     let Some(bytes) = statement else {
-        keeper.confirm(time).await;
+        keeper.confirm(trust).await;
         return Ok(PollResult::Unchanged);
     };
     keeper.memory.lock().etag = None;
@@ -106,7 +122,7 @@ async fn take_answer(
     }
     match take_statement(state, keeper, server, &bytes).await {
         Ok((result, archive)) => {
-            keeper.confirm(time).await;
+            keeper.confirm(trust).await;
             let mut memory = keeper.memory.lock();
             memory.etag = etag.map(|tag| (tag, archive));
             memory.rejected = None;
@@ -133,18 +149,31 @@ async fn take_statement(
     bytes: &[u8],
 ) -> Result<(PollResult, String), PollFault> {
     let signed = SignedStatement::read(bytes).map_err(PollFault::Rejected)?;
-    if keeper.check(signed.clone()).await.map_err(PollFault::Rejected)? {
-        return Ok((PollResult::Unchanged, signed.statement.archive));
-    }
     let digest = signed.statement.archive.clone();
-    let archive = server.archive(&signed.statement).await.map_err(PollFault::NoArchive)?;
     let title = format!("{} {}", signed.statement.name, signed.statement.version);
-    keeper.take(&state.orchestrator, signed, archive).await.map_err(PollFault::Rejected)?;
-    tracing::info!(bundle = %title, "a new bundle was taken");
+    let taken = match keeper.check(signed.clone()).await.map_err(PollFault::Rejected)? {
+        CheckedOffer::InForce => TakenBundle::Already,
+        CheckedOffer::Signed => TakenBundle::Signed,
+        CheckedOffer::Needed => {
+            let archive = server.archive(&signed.statement).await.map_err(PollFault::NoArchive)?;
+            keeper.take(&state.orchestrator, signed, archive).await.map_err(PollFault::Rejected)?
+        }
+    };
+    match taken {
+        TakenBundle::Already => return Ok((PollResult::Unchanged, digest)),
+        TakenBundle::Signed => {
+            tracing::info!(bundle = %title, "another signature of the bundle in force is kept");
+            if keeper.is_usable() {
+                return Ok((PollResult::Unchanged, digest));
+            }
+        }
+        TakenBundle::Now => tracing::info!(bundle = %title, "a new bundle was taken"),
+    }
     if let Err(error) = state.reload().await {
         tracing::debug!(%error, "the hooks of the bundle were not loaded");
     }
-    Ok((PollResult::Taken, digest))
+    let result = if taken == TakenBundle::Now { PollResult::Taken } else { PollResult::Unchanged };
+    Ok((result, digest))
 }
 
 /// Remembers what came of a poll, and logs what is another than the time before.

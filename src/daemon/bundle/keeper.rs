@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwapOption;
@@ -19,25 +19,29 @@ use crate::{
     bundle::{BundleRejection, BundleTime, RejectionKind, SignedStatement},
     config::{
         BundleInForce, BundleMoment, BundleStanding, BundleStore, BundleTaker, ChangedFiles, ClockTrust,
-        OlderBundles, Settings, TakenBundle, data_directory,
+        KeptFault, OlderBundles, Settings, StatementCheck, TakenBundle, data_directory,
     },
     telemetry::{BundleGauges, PollResult, expect_bundles},
 };
+
+/// After which time something that was wrong is tried again: the archive of a bundle that was not taken is downloaded, and
+/// what is kept and could not be used is read. What was missing on this machine, or at the server, may be there by then.
+pub(super) const SECOND_TRY: Duration = Duration::from_mins(10);
 
 /// The bundle of a daemon.
 #[derive(Debug)]
 pub(in crate::daemon) struct BundleKeeper {
     /// The settings of everything: hooks of bundles are loaded with some of them.
     settings: Arc<Settings>,
-    store: Option<BundleStore>,
+    pub(super) store: Option<BundleStore>,
     pub(super) server: Option<BundleServer>,
     pub(super) clock: BundleClock,
     /// What was read last.
-    read: ArcSwapOption<BundleInForce>,
+    pub(super) read: ArcSwapOption<BundleInForce>,
+    read_at: Mutex<Option<Instant>>,
     /// What every workspace was loaded with last.
     in_force: ArcSwapOption<BundleInForce>,
-    /// When a server has confirmed it last, where that is later than the disk says.
-    confirmed: Mutex<BundleTime>,
+    confirmed: Mutex<ConfirmedTimes>,
     /// Whether a server has borne out the clock of this machine.
     is_borne_out: AtomicBool,
     /// What was in force when the hooks were published last.
@@ -45,7 +49,46 @@ pub(in crate::daemon) struct BundleKeeper {
     /// The archive that the disk names, as it was when that was looked up last.
     looked_at: Mutex<Option<String>>,
     pub(super) memory: Mutex<PollMemory>,
+    pub(super) changes: Mutex<CopyChanges>,
     gauges: Mutex<BundleGauges>,
+}
+
+/// What a published statement comes to, before its archive is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CheckedOffer {
+    /// The archive is needed.
+    Needed,
+    /// It is in force.
+    InForce,
+    /// It is in force, and brought signatures that are kept now.
+    Signed,
+}
+
+/// When a server has confirmed the bundle.
+#[derive(Debug)]
+struct ConfirmedTimes {
+    /// The last time in the life of this daemon.
+    here: BundleTime,
+    /// What the disk says may be from a clock that was ahead, and counts as this at the latest.
+    latest: BundleTime,
+}
+
+impl ConfirmedTimes {
+    fn bound(&mut self, now: BundleTime) {
+        self.here = self.here.min(now);
+        self.latest = self.latest.min(now);
+    }
+}
+
+/// How much a server is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BundleNeed {
+    /// What is in force is as it should be.
+    None,
+    /// It is stale.
+    Stale,
+    /// There is none that can be used.
+    Unusable,
 }
 
 /// What is remembered from poll to poll.
@@ -56,6 +99,17 @@ pub(super) struct PollMemory {
     /// A statement that was not taken, and when it is tried again.
     pub(super) rejected: Option<RejectedStatement>,
     pub(super) last: Option<LastPoll>,
+}
+
+/// What was found changed in the copy since the daemon started.
+#[derive(Debug, Clone, Default)]
+pub(in crate::daemon) struct CopyChanges {
+    /// How often.
+    pub(in crate::daemon) count: u64,
+    /// What it was last.
+    pub(in crate::daemon) last: Option<String>,
+    /// Why it could not be undone; while that is so, no command of the bundle starts.
+    pub(in crate::daemon) fault: Option<String>,
 }
 
 /// A statement that was not taken.
@@ -104,12 +158,17 @@ impl BundleKeeper {
             settings: Arc::new(settings.clone()),
             clock: BundleClock::start(),
             read: ArcSwapOption::empty(),
+            read_at: Mutex::default(),
             in_force: ArcSwapOption::empty(),
-            confirmed: Mutex::default(),
+            confirmed: Mutex::new(ConfirmedTimes {
+                here: BundleTime::default(),
+                latest: BundleTime::from_seconds(u64::MAX),
+            }),
             is_borne_out: AtomicBool::new(false),
             published: Mutex::default(),
             looked_at: Mutex::default(),
             memory: Mutex::default(),
+            changes: Mutex::default(),
             gauges: Mutex::default(),
         })
     }
@@ -131,13 +190,12 @@ impl BundleKeeper {
     /// The time that counts for what is in force.
     pub(in crate::daemon) fn moment(&self, found: &BundleInForce) -> BundleMoment {
         let clock = self.clock.now();
-        let confirmed = *self.confirmed.lock();
         let moment = found.moment(clock);
         // Once a server has borne the clock out, what was seen before counts no more.
         let is_borne_out = self.is_borne_out.load(Ordering::Relaxed);
         let now = if is_borne_out { BundleTime::of(clock) } else { moment.now };
-        let confirmed = if is_borne_out { confirmed } else { moment.confirmed.max(confirmed) };
-        // What a clock that was ahead has written is not younger than now.
+        let confirmed = self.confirmed.lock();
+        let confirmed = moment.confirmed.min(confirmed.latest).max(confirmed.here);
         BundleMoment { now, confirmed: confirmed.min(now) }
     }
 
@@ -150,6 +208,8 @@ impl BundleKeeper {
         });
         // Fails only where the daemon ends.
         let Ok(found) = read.await else { return };
+        self.note_restored(&found);
+        *self.read_at.lock() = Some(Instant::now());
         let moment = self.moment(&found);
         orchestrator.set_managed(found.level(&self.settings, moment));
         *self.published.lock() = Some(self.published_as(&found, moment));
@@ -176,7 +236,9 @@ impl BundleKeeper {
     fn measure(&self, found: &BundleInForce, moment: BundleMoment) {
         let version = found.found.as_ref().ok().map(|(kept, _)| kept.signed.statement.version);
         let age = version.map(|_| moment.now.since(moment.confirmed));
-        self.gauges.lock().set(version, age);
+        let standing = found.standing(&self.settings, moment);
+        let is_stale = matches!(standing, Some(BundleStanding::Stale(_)));
+        self.gauges.lock().set(version, age, is_stale);
     }
 
     /// Whether other hooks are to be in force than were published: time has gone on, or somebody has installed a bundle.
@@ -187,6 +249,10 @@ impl BundleKeeper {
         if self.published.lock().as_ref() != Some(&self.published_as(&found, moment)) {
             return true;
         }
+        let is_faulty = found.found.as_ref().is_err_and(|fault| *fault != KeptFault::Missing);
+        if is_faulty && self.read_at.lock().is_some_and(|at| at.elapsed() >= SECOND_TRY) {
+            return true;
+        }
         let Some(store) = self.store.clone() else { return false };
         let on_disk = spawn_blocking(move || store.archive_in_force()).await.ok().flatten();
         let known = found.found.as_ref().ok().map(|(kept, _)| kept.signed.statement.archive.clone());
@@ -195,34 +261,56 @@ impl BundleKeeper {
         on_disk.is_some() && on_disk != known && on_disk != looked_at
     }
 
-    /// Notes that the server has confirmed what is in force.
-    pub(super) async fn confirm(&self, server: Option<SystemTime>) {
-        let is_borne_out = self.clock.confirm(server);
-        self.is_borne_out.fetch_or(is_borne_out, Ordering::Relaxed);
-        let trust = if is_borne_out { ClockTrust::Confirmed } else { ClockTrust::Alone };
-        let clock = self.clock.now();
-        *self.confirmed.lock() = BundleTime::of(clock);
-        let Some(store) = self.store.clone() else { return };
-        let noted = spawn_blocking(move || store.confirm(clock, trust)).await;
-        if let Ok(Err(error)) = noted {
-            tracing::warn!(%error, "that the bundle was confirmed cannot be written down");
+    /// Takes note of the time of a server, before anything that it has is judged by the clock.
+    ///
+    /// Returns whether it bears the clock out.
+    pub(super) async fn bear_out(&self, server: Option<SystemTime>) -> ClockTrust {
+        if !self.clock.confirm(server) {
+            return ClockTrust::Alone;
         }
+        self.is_borne_out.store(true, Ordering::Relaxed);
+        let clock = self.clock.now();
+        let now = BundleTime::of(clock);
+        self.confirmed.lock().bound(now);
+        self.note(move |store| store.note_time(clock, ClockTrust::Confirmed)).await;
+        ClockTrust::Confirmed
+    }
+
+    /// Notes that the server has confirmed what is in force.
+    pub(super) async fn confirm(&self, trust: ClockTrust) {
+        let clock = self.clock.now();
+        self.confirmed.lock().here = BundleTime::of(clock);
+        self.note(move |store| store.confirm(clock, trust)).await;
     }
 
     /// Notes the time, so that a clock that is set back before the next start revives nothing.
     pub(super) async fn note_time(&self) {
-        let (Some(store), clock) = (self.store.clone(), self.clock.now()) else { return };
-        let noted = spawn_blocking(move || store.note_time(clock)).await;
+        let clock = self.clock.now();
+        self.note(move |store| store.note_time(clock, ClockTrust::Alone)).await;
+    }
+
+    async fn note(&self, write: impl FnOnce(&BundleStore) -> Result<(), BundleRejection> + Send + 'static) {
+        let Some(store) = self.store.clone() else { return };
+        let noted = spawn_blocking(move || write(&store)).await;
         if let Ok(Err(error)) = noted {
-            tracing::warn!(%error, "the time cannot be written down");
+            tracing::warn!(%error, "the time of the bundle cannot be written down");
         }
     }
 
-    /// Checks a statement before its archive is fetched. Returns whether it is in force, and can be used.
-    pub(super) async fn check(&self, signed: SignedStatement) -> Result<bool, BundleRejection> {
+    /// Checks a statement before its archive is fetched.
+    pub(super) async fn check(&self, signed: SignedStatement) -> Result<CheckedOffer, BundleRejection> {
         let is_usable = self.is_usable();
-        let checked = self.with_taker(None, move |taker, clock| taker.check(&signed, clock)).await?;
-        Ok(checked && is_usable)
+        let check = move |taker: &BundleTaker<'_>, clock| {
+            let offered = taker.check(&signed, clock)?;
+            Ok(match offered {
+                StatementCheck::New => CheckedOffer::Needed,
+                // Nothing is wrong with what is kept where only its hooks cannot be loaded.
+                _ if !is_usable && !taker.is_whole() => CheckedOffer::Needed,
+                StatementCheck::InForce => CheckedOffer::InForce,
+                StatementCheck::Signed => CheckedOffer::Signed,
+            })
+        };
+        self.with_taker(None, check).await
     }
 
     /// The entity tag with which the server may answer that nothing is new: that of what is in force and can be used.
@@ -231,6 +319,16 @@ impl BundleKeeper {
         let (kept, _) = found.found.as_ref().ok()?;
         let (tag, archive) = self.memory.lock().etag.clone()?;
         (kept.signed.statement.archive == archive).then_some(tag)
+    }
+
+    /// How much the server is needed.
+    pub(super) fn need(&self) -> BundleNeed {
+        let Some(found) = self.read.load_full() else { return BundleNeed::Unusable };
+        match found.standing(&self.settings, self.moment(&found)) {
+            None => BundleNeed::Unusable,
+            Some(BundleStanding::Stale(_)) => BundleNeed::Stale,
+            Some(BundleStanding::Current) => BundleNeed::None,
+        }
     }
 
     /// Whether there is a bundle that can be used.

@@ -2,6 +2,7 @@
 //! looked at again as time goes on.
 
 mod clock;
+mod copy;
 mod fetch;
 mod follow;
 mod keeper;

@@ -18,6 +18,14 @@ pub(super) fn first_pause(poll: Duration, random: u64) -> Duration {
     Duration::from_micros(random % micros.max(1))
 }
 
+/// The longest pause before a poll that is urgent: machines that a bundle is stale on at the same moment do not ask together.
+const LONGEST_URGENT: Duration = Duration::from_secs(10);
+
+/// The pause before a poll because the bundle is stale or cannot be used: up to a fifth of the setting.
+pub(super) fn urgent_pause(poll: Duration, random: u64) -> Duration {
+    first_pause((poll / 5).min(LONGEST_URGENT), random)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +46,15 @@ mod tests {
         let pauses: Vec<Duration> = (0..401).map(|random| pause(poll, random)).collect();
         assert_eq!(pauses.iter().min(), Some(&Duration::from_secs(24)));
         assert_eq!(pauses.iter().max(), Some(&Duration::from_secs(36)));
+    }
+
+    #[test]
+    fn an_urgent_poll_comes_within_ten_seconds() {
+        for (poll, longest) in [(Duration::from_secs(30), 6), (Duration::from_hours(6), 10)] {
+            let longest = Duration::from_secs(longest);
+            let latest = (0..1000).map(|random| urgent_pause(poll, random * 10_007)).max().unwrap();
+            assert!(latest < longest && latest > longest * 9 / 10, "{latest:?}");
+        }
     }
 
     /// The schedule alone, as 10,000 machines follow it that all start in the same second: how long after its publication each

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BundleStatus {
-    /// `current`, `expired`, `unconfirmed`, `missing` or `unusable`.
+    /// `current`, `expired`, `unconfirmed`, `changed`, `missing` or `unusable`.
     pub standing: String,
     /// What `bundle.on_stale` says: `keep`, `ask` or `deny`.
     pub on_stale: String,
@@ -41,6 +41,12 @@ pub struct BundleStatus {
     pub last_poll: Option<String>,
     /// When it was asked last, in seconds since 1970.
     pub last_poll_at: Option<u64>,
+    /// How often files of its copy on this disk were found changed since the daemon started.
+    #[serde(default)]
+    pub copy_changes: u64,
+    /// What was changed last.
+    #[serde(default)]
+    pub last_copy_change: Option<String>,
     /// What is wrong: with the bundle, or with what its server has.
     pub error: Option<String>,
 }
@@ -54,7 +60,7 @@ pub(super) static BUNDLE_STATUS: Component = Component::built("BundleStatus", ||
     object(
         "The signed bundle of hooks of this machine.",
         [
-            ("standing", string("`current`, `expired`, `unconfirmed`, `missing` or `unusable`.")),
+            ("standing", string("`current`, `expired`, `unconfirmed`, `changed`, `missing` or `unusable`.")),
             ("on_stale", string("What `bundle.on_stale` says: `keep`, `ask` or `deny`.")),
             ("name", optional_string("Its name; none if there is no bundle that can be used.")),
             ("version", number("Its version.")),
@@ -69,6 +75,14 @@ pub(super) static BUNDLE_STATUS: Component = Component::built("BundleStatus", ||
                 optional_string("What came of asking it last: `unchanged`, `taken`, `rejected` or `failed`."),
             ),
             ("last_poll_at", number("When it was asked last, in seconds since 1970.")),
+            (
+                "copy_changes",
+                unsigned_as(
+                    "int64",
+                    "How often files of its copy on this disk were found changed since the daemon started.",
+                ),
+            ),
+            ("last_copy_change", optional_string("What was changed last.")),
             ("error", optional_string("What is wrong: with the bundle, or with what its server has.")),
         ],
         &[],
@@ -86,6 +100,7 @@ impl BundleStatus {
         let found = keeper.in_force()?;
         let moment = keeper.moment(&found);
         let last = keeper.last_poll();
+        let changes = keeper.copy_changes();
         let mut status = Self {
             standing: String::new(),
             on_stale: settings.bundle.on_stale.as_str().to_owned(),
@@ -99,6 +114,8 @@ impl BundleStatus {
             server: keeper.server_name(),
             last_poll: last.as_ref().map(|last| last.result.as_str().to_owned()),
             last_poll_at: last.as_ref().map(|last| seconds(last.at)),
+            copy_changes: changes.count,
+            last_copy_change: changes.last,
             error: last.and_then(|last| last.why),
         };
         match &found.found {
@@ -112,6 +129,11 @@ impl BundleStatus {
                 status.signed_by = Some(kept.signed_by.to_string());
                 status.since = Some(kept.since.seconds());
                 status.expires = statement.expires.map(|moment| moment.to_string());
+                if let Some(fault) = changes.fault {
+                    "changed".clone_into(&mut status.standing);
+                    status.error =
+                        Some(format!("its files were changed and cannot be unpacked again: {fault}"));
+                }
                 let age = moment.now.since(moment.confirmed).as_millis();
                 status.age_ms = settings.bundle.url.as_ref().map(|_| u64::try_from(age).unwrap_or(u64::MAX));
             }

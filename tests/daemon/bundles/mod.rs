@@ -1,7 +1,9 @@
 //! Signed bundles: from a key to a guard that is in force in a daemon, and what keeps one out or blocks without one.
 #![allow(clippy::disallowed_methods, reason = "the program is run as its users run it")]
 
+mod encrypted;
 mod publisher;
+mod rotation;
 mod spoiled;
 
 use std::{fs, os::unix::fs::PermissionsExt};

@@ -93,8 +93,13 @@ impl Publisher {
 
     /// A daemon with one workspace that follows the bundle.
     pub(super) fn edge(&self, more: &str) -> DaemonSetup {
+        self.edge_with("100ms", more)
+    }
+
+    /// The same with a pause between its polls.
+    pub(super) fn edge_with(&self, poll: &str, more: &str) -> DaemonSetup {
         let (url, key) = (self.server.url("guards.bundle"), &self.key);
-        let bundle = format!("bundle: {{ url: \"{url}\", keys: [\"{key}\"], poll: 100ms{more} }}");
+        let bundle = format!("bundle: {{ url: \"{url}\", keys: [\"{key}\"], poll: {poll}{more} }}");
         let setup = DaemonSetup::new().file("shop/readme", "");
         setup.settings(&format!("{bundle}\nworkspaces: {{ shop: {{ root: $DIR/shop }} }}"))
     }

@@ -43,9 +43,24 @@ fn what_is_older_or_signed_by_others_or_spoiled_is_not_taken_and_is_said() {
     fs::copy(publisher.path(&format!("{archive}.sig")), publisher.path("www/guards.bundle")).unwrap();
     refused("damaged", "its archive is not the one that was signed");
     assert!(daemon.log().contains("the published bundle is not taken; what is in force stays"));
-    // Under a higher version it is.
-    publisher.publish(7, "seven", &[]);
-    wait_for_version(&daemon, 7);
+    // What is not there as a whole is not given up.
+    publisher.publish(8, "eight", &[]);
+    let statement = fs::read_to_string(publisher.path("guards-8.tar.gz.sig")).unwrap();
+    let digest = statement.lines().find_map(|line| line.strip_prefix("archive ")).unwrap();
+    let stored = publisher.path("www").join(format!("{}.archive", digest.split(' ').next().unwrap()));
+    fs::write(publisher.path("www/guards.bundle"), "").unwrap();
+    let whole = fs::read(&stored).unwrap();
+    fs::write(&stored, &whole[..whole.len() - 1]).unwrap();
+    fs::write(publisher.path("www/guards.bundle"), &statement).unwrap();
+    wait_until("a part is said", || {
+        bundle(&daemon)["error"].as_str().is_some_and(|error| error.contains("not published as a whole yet"))
+    });
+    assert_eq!((&bundle(&daemon)["version"], &bundle(&daemon)["last_poll"]), (&json!(5), &json!("failed")));
+    fs::write(&stored, whole).unwrap();
+    wait_for_version(&daemon, 8);
+    // Under a higher version the other one is, too.
+    publisher.publish(9, "nine", &[]);
+    wait_for_version(&daemon, 9);
     wait_until("nothing is wrong any more", || bundle(&daemon)["error"] == Value::Null);
     daemon.finish();
 }
@@ -89,7 +104,7 @@ fn a_server_that_misbehaves_brings_nothing() {
 fn what_is_changed_on_disk_is_unpacked_again_at_a_start_and_never_run_before() {
     let publisher = Publisher::new();
     publisher.publish(1, "one", &[]);
-    let mut daemon = publisher.edge("").serve();
+    let mut daemon = publisher.edge_with("1h", "").serve();
     wait_for_version(&daemon, 1);
     let script = kept_bundle(&daemon).join("files/core/scripts/guard.sh");
     make_program(&script);
@@ -101,7 +116,39 @@ fn what_is_changed_on_disk_is_unpacked_again_at_a_start_and_never_run_before() {
     daemon.wait();
     let daemon = daemon.again().serve();
     assert_eq!((verdict(&daemon, "ls"), verdict(&daemon, "one").as_str()), ("proceed".into(), "block"));
-    assert!(daemon.log().contains("files of the bundle are unpacked again"), "{}", daemon.log());
+    assert!(daemon.log().contains("files of the bundle were changed on this disk"), "{}", daemon.log());
+    assert_eq!(bundle(&daemon)["copy_changes"], 1);
+    daemon.finish();
+}
+
+#[test]
+fn what_is_changed_on_disk_is_said_and_unpacked_again_while_the_daemon_runs() {
+    let publisher = Publisher::new();
+    publisher.publish(1, "one", &[]);
+    let daemon = publisher.edge("").serve();
+    wait_for_version(&daemon, 1);
+    let script = kept_bundle(&daemon).join("files/core/scripts/guard.sh");
+    make_program(&script);
+    fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    wait_until("it is unpacked again", || bundle(&daemon)["copy_changes"] == 1);
+    assert_eq!((verdict(&daemon, "ls"), verdict(&daemon, "one").as_str()), ("proceed".into(), "block"));
+    let last = bundle(&daemon)["last_copy_change"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (last.as_str(), &bundle(&daemon)["standing"]),
+        ("`core/scripts/guard.sh` was changed", &json!("current"))
+    );
+    let series = "hookyard_bundle_copy_changes_total{result=\"restored\"}";
+    wait_until("it is counted", || metric(&daemon, series) > 0.5);
+    assert!(daemon.log().contains("files of the bundle were changed on this disk, and are unpacked again"));
+    // A directory in the place of a file, and something where the new copy goes.
+    let files = kept_bundle(&daemon).join("files");
+    fs::write(files.with_file_name("files.new"), "x").unwrap();
+    fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(files.join("core"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::rename(files.join("core"), files.join("elsewhere")).unwrap();
+    wait_until("that, too", || bundle(&daemon)["copy_changes"] == 2);
+    wait_until("it judges again", || verdict(&daemon, "ls") == "proceed");
+    assert_eq!(verdict(&daemon, "one"), "block");
     daemon.finish();
 }
 
@@ -131,7 +178,7 @@ fn a_file_that_is_put_beside_those_of_the_bundle_switches_no_guard_off() {
     ]);
     publisher.sign("lax.tar.gz");
     publisher.succeed(&["bundle", "push", "lax.tar.gz", "www/guards.bundle"]);
-    let daemon = publisher.edge("").serve();
+    let daemon = publisher.edge_with("1h", "").serve();
     wait_for_version(&daemon, 1);
     assert_eq!(verdict(&daemon, "ls"), "block");
     let files = kept_bundle(&daemon).join("files");

@@ -1,12 +1,17 @@
 //! What is kept on disk is what was signed, or is not used.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use super::{
-    super::{ChangedFiles, KeptFault},
-    machine::{START, TestMachine, block},
+    super::{ChangedFiles, ClockTrust, KeptFault, TakenBundle},
+    machine::{START, TestMachine, block, clock},
 };
-use crate::model::FailurePolicy;
+use crate::{bundle::RejectionKind, model::FailurePolicy};
 
 #[test]
 fn what_is_kept_is_verified_at_each_start() {
@@ -18,7 +23,11 @@ fn what_is_kept_is_verified_at_each_start() {
     while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() { pending.push(path) } else { kept.push(path) }
+            if path.is_dir() {
+                pending.push(path);
+            } else if !path.ends_with("lock") {
+                kept.push(path);
+            }
         }
     }
     assert_eq!(kept.len(), 6, "state, statement, archive, and three files: {kept:?}");
@@ -67,4 +76,69 @@ fn a_daemon_unpacks_files_again_that_somebody_changed_or_added() {
     assert!(machine.fault().is_some());
     assert!(machine.in_force(ChangedFiles::Replaced).found.is_ok());
     assert!(!files.join("core/extra.sh").exists());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_directory_is_a_change_whatever_it_leads_to() {
+    let machine = TestMachine::new();
+    machine.take(&machine.offer(1), START).unwrap();
+    let files = machine.in_force(ChangedFiles::Reported).found.unwrap().0.files;
+    let approval = machine.level(START).hooks[0].trust.approval().unwrap();
+    for (place, above) in [(files.clone(), files.parent().unwrap()), (files.join("core"), &files)] {
+        let elsewhere = machine.directory.path().join("elsewhere");
+        fs::set_permissions(above, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::rename(&place, &elsewhere).unwrap();
+        symlink(&elsewhere, &place).unwrap();
+        fs::write(elsewhere.join("more.sh"), "x").unwrap();
+        assert!(approval.check().is_err(), "{}", place.display());
+        assert!(machine.fault().is_some(), "{}", place.display());
+        assert!(machine.in_force(ChangedFiles::Replaced).found.is_ok());
+        assert!(place.symlink_metadata().unwrap().is_dir());
+        assert_eq!(approval.check(), Ok(()));
+        fs::remove_dir_all(&elsewhere).unwrap();
+    }
+}
+
+#[test]
+fn bundles_that_are_taken_at_the_same_time_as_others_are_confirmed_are_not_lost() {
+    let machine = TestMachine::new();
+    machine.take(&machine.offer(1), START).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // As a daemon that is told the time again and again.
+        scope.spawn(|| {
+            for step in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                machine.store().confirm(clock(START + step * 600), ClockTrust::Alone).unwrap();
+            }
+        });
+        for version in 2..60 {
+            let taken = machine.take(&machine.offer(version), START).unwrap();
+            assert_eq!((taken, machine.version()), (TakenBundle::Now, Some(version)));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn of_two_that_take_bundles_at_once_the_newer_one_stays() {
+    let machine = TestMachine::new();
+    machine.take(&machine.offer(1), START).unwrap();
+    for round in 0..15 {
+        let (older, newer) = (machine.offer(2 * round + 2), machine.offer(2 * round + 3));
+        std::thread::scope(|scope| {
+            for offer in [&older, &newer] {
+                scope.spawn(|| match machine.take(offer, START) {
+                    Ok(_) => {}
+                    Err(refusal) => assert_eq!(refusal.kind, RejectionKind::Older, "{}", refusal.message),
+                });
+            }
+            // Whoever reads meanwhile finds a whole one.
+            scope.spawn(|| assert_eq!(machine.fault(), None));
+        });
+        assert_eq!(machine.version(), Some(2 * round + 3));
+    }
 }

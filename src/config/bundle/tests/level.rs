@@ -8,7 +8,7 @@ use super::{
             LoadContext, StalePolicy, WorkspaceKind, WorkspaceSettings, load::load_in_context,
             settings::HandlerSettings,
         },
-        ClockTrust, KeptFault, OlderBundles,
+        ClockTrust, KeptFault, OlderBundles, StatementCheck, TakenBundle,
     },
     machine::{
         DAY, GUARD, OfferedBundle, RULE, START, TestMachine, block, clock, file, manifest_of, names,
@@ -16,7 +16,7 @@ use super::{
     },
 };
 use crate::{
-    bundle::{BundleFile, RejectionKind, SignedStatement},
+    bundle::{BundleFile, BundleSigningKey, RejectionKind, SignedStatement},
     model::FailurePolicy,
 };
 
@@ -37,10 +37,8 @@ fn a_key_that_is_taken_away_takes_its_bundle_out_of_use_and_blocks() {
         let level = machine.level(START);
         assert_eq!((names(&level.hooks), block(&level)), (vec!["bundle"], Some(expected)), "{policy:?}");
     }
-    // A bundle that both keys have signed goes on, and nothing older takes its place.
+    // The other key has signed none that was in force, so that any of its own counts.
     let files = usual_files(1);
-    let older = offer_of(&manifest_of("acme/guards", 0, &files), &files, &machine.other);
-    assert_eq!(machine.take(&older, START).unwrap_err().kind, RejectionKind::Older);
     let next = offer_of(&manifest_of("acme/guards", 2, &files), &files, &machine.other);
     machine.take(&next, START).unwrap();
     assert_eq!((block(&machine.level(START)), machine.version()), (None, Some(2)));
@@ -63,6 +61,105 @@ fn any_of_several_keys_signs() {
         machine.settings.bundle.keys = vec![key.to_string()];
         assert_eq!(machine.version(), Some(2), "{key}");
     }
+}
+
+#[test]
+fn a_signature_that_is_added_to_the_version_in_force_is_kept_whatever_else_is_added_on_the_way() {
+    let mut machine = TestMachine::new();
+    let offer = machine.offer(1);
+    machine.take(&offer, START).unwrap();
+    let mut crowd = SignedStatement::read(&offer.statement).unwrap();
+    for _ in 0..7 {
+        crowd.sign(&BundleSigningKey::generate().unwrap()).unwrap();
+    }
+    let crowded = OfferedBundle { statement: crowd.write().into_bytes(), ..offer.clone() };
+    assert_eq!(machine.take(&crowded, START), Ok(TakenBundle::Signed));
+    // The other key comes to the settings before its signature.
+    machine.settings.bundle.keys.push(machine.other.public().to_string());
+    let mut both = SignedStatement::read(&offer.statement).unwrap();
+    both.sign(&machine.other).unwrap();
+    let both = OfferedBundle { statement: both.write().into_bytes(), ..offer.clone() };
+    assert_eq!(machine.take(&both, START), Ok(TakenBundle::Signed));
+    assert_eq!(machine.take(&both, START), Ok(TakenBundle::Already));
+    // Whoever takes signatures away on the way takes none away here.
+    assert_eq!(machine.take(&offer, START), Ok(TakenBundle::Already));
+    for key in [machine.other.public(), machine.key.public()] {
+        machine.settings.bundle.keys = vec![key.to_string()];
+        assert_eq!(machine.version(), Some(1), "{key}");
+    }
+    // It counts as one of the other key from then on.
+    machine.settings.bundle.keys = vec![machine.other.public().to_string()];
+    let files = usual_files(1);
+    let older = offer_of(&manifest_of("acme/guards", 0, &files), &files, &machine.other);
+    assert_eq!(machine.take(&older, START).unwrap_err().kind, RejectionKind::Older);
+}
+
+#[test]
+fn a_bundle_whose_key_was_revoked_is_in_force_again_once_its_other_signature_comes() {
+    let mut machine = TestMachine::new();
+    let offer = machine.offer(1);
+    machine.take(&offer, START).unwrap();
+    machine.settings.bundle.keys = vec![machine.other.public().to_string()];
+    assert!(machine.fault().is_some());
+    let mut both = SignedStatement::read(&offer.statement).unwrap();
+    both.sign(&machine.other).unwrap();
+    assert_eq!(machine.check(&both, START), Ok(StatementCheck::Signed));
+    assert_eq!((machine.fault(), machine.version()), (None, Some(1)), "its archive is there already");
+}
+
+#[test]
+fn after_a_stolen_key_was_revoked_its_versions_do_not_count_and_those_of_others_do() {
+    let mut machine = TestMachine::new();
+    let [stolen, honest] = [&machine.key, &machine.other].map(|key| key.public().to_string());
+    machine.settings.bundle.keys = vec![stolen, honest.clone()];
+    let of_other = |machine: &TestMachine, version: u64| {
+        let files = usual_files(version);
+        offer_of(&manifest_of("acme/guards", version, &files), &files, &machine.other)
+    };
+    let mut both = SignedStatement::read(&machine.offer(100).statement).unwrap();
+    both.sign(&machine.other).unwrap();
+    let both = OfferedBundle { statement: both.write().into_bytes(), ..machine.offer(100) };
+    machine.take(&both, START).unwrap();
+    for version in [u64::MAX - 1, u64::MAX] {
+        machine.take(&machine.offer(version), START).unwrap();
+    }
+    assert_eq!(machine.take(&of_other(&machine, 101), START).unwrap_err().kind, RejectionKind::Older);
+    machine.settings.bundle.keys = vec![honest];
+    assert_eq!(block(&machine.level(START)), Some(FailurePolicy::Deny));
+    for version in [99, 100] {
+        let refused = machine.take(&of_other(&machine, version), START).unwrap_err();
+        assert_eq!(refused.kind, RejectionKind::Older, "{}", refused.message);
+    }
+    machine.take(&of_other(&machine, 101), START).unwrap();
+    assert_eq!((block(&machine.level(START)), machine.version()), (None, Some(101)));
+}
+
+#[test]
+fn a_machine_takes_the_bundle_that_its_settings_name_and_no_other_of_the_same_key() {
+    let mut machine = TestMachine::new();
+    let named = |machine: &TestMachine, name: &str, version: u64| {
+        let files = usual_files(version);
+        offer_of(&manifest_of(name, version, &files), &files, &machine.key)
+    };
+    machine.settings.bundle.name = Some("acme/guards".to_owned());
+    let lax = named(&machine, "acme/lax", 9);
+    for older in [OlderBundles::Refused, OlderBundles::Permitted] {
+        let refused = machine.take_with(&lax, START, older).unwrap_err();
+        assert_eq!(refused.kind, RejectionKind::Name);
+        assert_eq!(refused.message, "it is `acme/lax`, and `bundle.name` is `acme/guards`");
+    }
+    machine.take(&named(&machine, "acme/guards", 5), START).unwrap();
+    // Another name in the settings takes what is kept out of force, and lets the other one in, whatever its version.
+    machine.settings.bundle.name = Some("acme/lax".to_owned());
+    let KeptFault::Unusable(why) = machine.fault().unwrap() else { panic!("it is unusable") };
+    assert_eq!(why, "it is `acme/guards`, and `bundle.name` is `acme/lax`");
+    assert_eq!(block(&machine.level(START)), Some(FailurePolicy::Deny));
+    machine.take(&named(&machine, "acme/lax", 2), START).unwrap();
+    assert_eq!(machine.version(), Some(2));
+    // Without a name, the one in force decides.
+    machine.settings.bundle.name = None;
+    let refused = machine.take(&named(&machine, "acme/guards", 6), START).unwrap_err();
+    assert_eq!(refused.message, "it is `acme/guards`, and `acme/lax` is in force");
 }
 
 #[test]
@@ -97,7 +194,7 @@ fn a_stale_bundle_does_what_the_settings_say_and_a_clock_set_back_revives_nothin
         assert!(names(&level.hooks).starts_with(&["guard", "rule"]), "its hooks stay in force: {policy:?}");
         assert!(level.diagnostics.iter().any(|found| found.message.contains("is stale: it expired at")));
     }
-    machine.store().note_time(clock(end)).unwrap();
+    machine.store().note_time(clock(end), ClockTrust::Alone).unwrap();
     assert_eq!(block(&machine.level(START)), Some(FailurePolicy::Deny), "the clock was set back");
     machine.store().confirm(clock(START + DAY), ClockTrust::Alone).unwrap();
     assert_eq!(block(&machine.level(START + DAY)), Some(FailurePolicy::Deny), "nothing bears the clock out");
@@ -149,7 +246,7 @@ fn a_bundle_with_a_hook_that_cannot_be_loaded_is_not_taken() {
     assert!(settings.contains("is a settings file of an agent"), "{settings}");
     assert_eq!((machine.version(), block(&machine.level(START))), (Some(1), None));
     let left = fs::read_dir(machine.store().directory()).unwrap().count();
-    assert_eq!(left, 2, "only the bundle in force and its state are kept");
+    assert_eq!(left, 3, "only the bundle in force, its state and the lock are kept");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::{
     super::{Settings, managed_level::ManagedLevel, settings::DataDirectory},
-    BundleInForce, BundleStore, BundleTaker, ChangedFiles, KeptFault, OlderBundles, TakenBundle,
+    BundleInForce, BundleStore, BundleTaker, ChangedFiles, KeptFault, OlderBundles, StatementCheck,
+    TakenBundle,
 };
 use crate::{
     bundle::{
@@ -110,14 +111,22 @@ impl TestMachine {
         older: OlderBundles,
     ) -> Result<TakenBundle, BundleRejection> {
         let signed = SignedStatement::read(&offer.statement)?;
-        let taker = BundleTaker {
+        self.taker(older).take(&signed, &offer.archive, clock(at))
+    }
+
+    fn taker(&self, older: OlderBundles) -> BundleTaker<'_> {
+        BundleTaker {
             store: self.store(),
             settings: &self.settings,
             environment: &|_| None,
             models: &|_| false,
             older,
-        };
-        taker.take(&signed, &offer.archive, clock(at))
+        }
+    }
+
+    /// What a statement comes to before its archive is fetched.
+    pub(super) fn check(&self, signed: &SignedStatement, at: u64) -> Result<StatementCheck, BundleRejection> {
+        self.taker(OlderBundles::Refused).check(signed, clock(at))
     }
 
     pub(super) fn take(&self, offer: &OfferedBundle, at: u64) -> Result<TakenBundle, BundleRejection> {

@@ -32,6 +32,7 @@ use super::{
     stop::StopCommand,
     top::TopCommand,
     tune::TuneCommand,
+    ui::UiCommand,
     workspaces::WorkspacesCommand,
 };
 use super::{
@@ -71,6 +72,7 @@ Examples:
   hookyard doctor\tFind out why hooks do not run as they should
   hookyard status\tShow daemon status
   hookyard top\tLive view of hooks and runs
+  hookyard ui\tOpen the daemon's page in a browser
   hookyard log --follow\tShow what is blocked and why, live
 
 Exit codes: 0 success; 1 the command failed or found errors; 2 invalid arguments.
@@ -152,6 +154,8 @@ pub(super) enum CliCommand {
     Runs(RunsCommand),
     #[cfg(feature = "daemon")]
     Top(TopCommand),
+    #[cfg(feature = "daemon")]
+    Ui(UiCommand),
     #[cfg(feature = "daemon")]
     Log(LogCommand),
     #[cfg(feature = "daemon")]

@@ -86,6 +86,8 @@ mod top;
 mod trust;
 #[cfg(feature = "daemon")]
 mod tune;
+#[cfg(feature = "daemon")]
+mod ui;
 mod units;
 #[cfg(feature = "daemon")]
 mod verdict_line;
@@ -214,6 +216,7 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
         CliCommand::Stop(stop) => stop.run(screen),
         CliCommand::Status(status) => status.run(screen),
         CliCommand::Runs(runs) => runs.run(screen),
+        CliCommand::Ui(ui) => ui.run(screen),
         CliCommand::Top(top) => on_runtime(Box::pin(async { top.run(screen) })),
         CliCommand::Log(log) => log.run(screen),
         CliCommand::Audit(audit) => audit.run(screen),
@@ -260,6 +263,7 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         | CliCommand::Status(_)
         | CliCommand::Runs(_)
         | CliCommand::Top(_)
+        | CliCommand::Ui(_)
         | CliCommand::Log(_)
         | CliCommand::Audit(_)
         | CliCommand::Outbox(_)

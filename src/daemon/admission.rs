@@ -40,7 +40,7 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const EVENTS: &str = "/v1/events";
 
 /// The paths of the streams, whose responses have no end.
-const STREAMS: [&str; 2] = ["/v1/stream", "/v1/recording"];
+const STREAMS: [&str; 3] = ["/v1/now", "/v1/stream", "/v1/recording"];
 
 /// The longest id of a client that is kept, in bytes.
 const MAX_ID_BYTES: usize = 128;
@@ -127,7 +127,7 @@ impl Admission {
         }
         // Looked at before the token is checked: one that is replaced meanwhile ends the stream.
         if STREAMS.contains(&route.path)
-            && let Some(replaced) = auth.tokens_replaced()
+            && let Some(replaced) = auth.tokens_replaced(request.uri(), request.headers())
         {
             request.extensions_mut().insert(TokensReplaced(replaced));
         }

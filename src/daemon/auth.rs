@@ -1,55 +1,26 @@
 //! Authorizes requests: the users that may connect, the right that an operation needs, and the rights that a listener or a
 //! token grants.
 
-use std::{net::IpAddr, os::fd::AsFd, path::Path, sync::Arc};
+use std::{net::IpAddr, os::fd::AsFd, sync::Arc};
 
 use axum::http::{
-    HeaderMap, HeaderName, StatusCode, Uri,
+    HeaderMap, Uri,
     header::{AUTHORIZATION, HOST, ORIGIN},
 };
 use rustix::process::{Pid, geteuid};
 use tokio::net::unix::UCred;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use super::access::{AccessRight, Denial};
 use super::{
-    error::ApiError,
+    access::SEC_FETCH_SITE,
+    page::PageSessions,
     tokens::{TcpTokens, Token, TokenPair},
 };
 use crate::{
     handler::command::{self, Lineage},
     platform::has_peer_ended,
 };
-
-/// The header that browsers add to every request, also to those without an `Origin`.
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
-/// What a client may do. Each right includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum AccessRight {
-    /// Ask whether the daemon is alive and ready.
-    Health,
-    /// Scrape metrics, which show the names of hooks.
-    Metrics,
-    /// Send events.
-    Events,
-    /// Read status, hooks, runs and outcomes.
-    Read,
-    /// Change what the daemon does: its workspaces, its hooks and its runs.
-    Control,
-}
-
-impl AccessRight {
-    /// The name in the API description.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Health => "health",
-            Self::Metrics => "metrics",
-            Self::Events => "events",
-            Self::Read => "read",
-            Self::Control => "control",
-        }
-    }
-}
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,9 +77,10 @@ impl ListenerAuth {
         matches!(self, Self::EventSocket)
     }
 
-    /// Cancelled when a token that is valid now is no longer.
-    pub(super) fn tokens_replaced(&self) -> Option<CancellationToken> {
+    /// Cancelled when the token or the session of a request is no longer valid.
+    pub(super) fn tokens_replaced(&self, uri: &Uri, headers: &HeaderMap) -> Option<CancellationToken> {
         match self {
+            Self::Tcp(tokens) if PageSessions::are_meant(headers) => tokens.sessions.ended(uri, headers),
             Self::Tcp(tokens) => Some(tokens.current().replaced()),
             Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly { .. } => None,
         }
@@ -119,76 +91,19 @@ impl ListenerAuth {
     /// Returns an error if the client does not have it.
     pub(super) fn authorize(&self, uri: &Uri, headers: &HeaderMap, right: AccessRight) -> Result<(), Denial> {
         match self {
-            Self::MetricsOnly { .. } if right > AccessRight::Metrics => Err(Denial::NotServed),
+            Self::MetricsOnly { .. } if right > AccessRight::Metrics || right == AccessRight::Page => {
+                Err(Denial::NotServed)
+            }
             Self::EventSocket if right == AccessRight::Control => Err(Denial::NoControl),
             Self::ControlSocket(lineage) if right == AccessRight::Control => check_lineage(*lineage),
             Self::MetricsOnly { is_local: true } => check_local_request(uri, headers),
             Self::MetricsOnly { is_local: false } => check_no_web_page(headers),
             Self::EventSocket | Self::ControlSocket(_) => Ok(()),
+            Self::Tcp(tokens) if right == AccessRight::Page => check_page(&tokens.current(), uri, headers),
+            Self::Tcp(tokens) if PageSessions::are_meant(headers) => {
+                tokens.sessions.authorize(uri, headers, right)
+            }
             Self::Tcp(tokens) => authorize_tcp(&tokens.current(), uri, headers, right),
-        }
-    }
-}
-
-/// Why a client may not use an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Denial {
-    /// The address serves metrics and health only.
-    NotServed,
-    /// The operation needs a token.
-    MissingToken,
-    /// The token is not one of the daemon's.
-    WrongToken,
-    /// A browser sent the request for a web page.
-    WebPage,
-    /// The `Host` is not this machine.
-    ForeignHost,
-    /// An address without a token takes events only.
-    NoReadWithoutToken,
-    /// The operation changes the daemon, and neither the listener nor the token permits that.
-    NoControl,
-    /// The process is a hook, or was started by one.
-    Hook,
-    /// The process cannot be told from a hook.
-    UnknownProcess,
-}
-
-impl Denial {
-    /// The error for the client. A process of this user, which can see the control socket anyway, is given its path.
-    pub(super) fn into_error(self, control_socket: Option<&Path>) -> ApiError {
-        match self {
-            Self::NotServed => {
-                let hint = "use the socket, or the address of `listen.tcp`";
-                ApiError::not_found("no_route", "this address serves metrics and health only", hint)
-            }
-            Self::MissingToken => unauthorized("the bearer token is missing"),
-            Self::WrongToken => unauthorized("the bearer token is wrong"),
-            Self::WebPage => forbidden("the request comes from a web page"),
-            Self::ForeignHost => forbidden("the `Host` of the request is not this machine"),
-            Self::NoReadWithoutToken => {
-                let hint = "use the event socket, or set `listen.token_file` and send its token";
-                let message = "without a token, this address takes events and serves metrics and health only";
-                ApiError::new(StatusCode::FORBIDDEN, "needs_token", message, hint)
-            }
-            Self::NoControl => {
-                let socket = control_socket.map(|path| format!(" {}", path.display())).unwrap_or_default();
-                let hint = format!(
-                    "send it to the control socket{socket}, or over TCP with the token of `listen.control_token_file`"
-                );
-                let message = "this operation changes the daemon, which needs the right to control it";
-                ApiError::new(StatusCode::FORBIDDEN, "needs_control", message, hint)
-            }
-            Self::Hook => {
-                let message = "the request comes from a hook, or from a process that a hook started";
-                let hint = "control the daemon from outside its hooks";
-                ApiError::new(StatusCode::FORBIDDEN, "hook_without_control", message, hint)
-            }
-            Self::UnknownProcess => {
-                let message = "the process cannot be told from a hook: it has ended, hides its environment, or is in \
-                               another process namespace";
-                let hint = "use a process of the daemon's namespace, or TCP with the token of `listen.control_token_file`";
-                ApiError::new(StatusCode::FORBIDDEN, "unknown_process", message, hint)
-            }
         }
     }
 }
@@ -207,14 +122,14 @@ fn authorize_tcp(
     let Some(events) = &tokens.events else {
         check_local_request(uri, headers)?;
         return match right {
-            AccessRight::Health | AccessRight::Metrics | AccessRight::Events => Ok(()),
+            AccessRight::Page | AccessRight::Health | AccessRight::Metrics | AccessRight::Events => Ok(()),
             AccessRight::Read => Err(Denial::NoReadWithoutToken),
             AccessRight::Control if tokens.control.is_some() && sent.is_some() => Err(Denial::WrongToken),
             AccessRight::Control => Err(Denial::NoControl),
         };
     };
     match right {
-        AccessRight::Health => Ok(()),
+        AccessRight::Page | AccessRight::Health => Ok(()),
         _ if sent.is_none() => Err(Denial::MissingToken),
         _ if !is_sent(events) => Err(Denial::WrongToken),
         AccessRight::Control => Err(Denial::NoControl),
@@ -228,16 +143,6 @@ fn check_lineage(lineage: Lineage) -> Result<(), Denial> {
         Lineage::Hook => Err(Denial::Hook),
         Lineage::Unknown => Err(Denial::UnknownProcess),
     }
-}
-
-fn unauthorized(message: &str) -> ApiError {
-    let hint = "send the header `Authorization: Bearer TOKEN` with the token of `listen.token_file`";
-    ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message, hint)
-}
-
-fn forbidden(message: &str) -> ApiError {
-    let hint = "an address without a token is for programs, and a local one for those of this machine; set `listen.token_file` to admit others to `listen.tcp`";
-    ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -256,6 +161,15 @@ fn check_no_web_page(headers: &HeaderMap) -> Result<(), Denial> {
 /// Also rejects what a page sends by DNS rebinding, with a `Host` of its own that resolves to this machine.
 fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), Denial> {
     check_no_web_page(headers)?;
+    check_local_host(uri, headers)
+}
+
+/// The page may be linked to from anywhere. Without a token for events, the address is for this machine.
+fn check_page(tokens: &TokenPair, uri: &Uri, headers: &HeaderMap) -> Result<(), Denial> {
+    if tokens.events.is_some() { Ok(()) } else { check_local_host(uri, headers) }
+}
+
+fn check_local_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Denial> {
     let mut hosts = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     // HTTP/2 sends the host in `:authority`.
     let is_here = uri.authority().is_none_or(|host| is_loopback(host.as_str())) && hosts.all(is_loopback);

@@ -2,8 +2,9 @@
 //!
 //! `connections` accepts connections, `admission` checks requests, `routes` answers them; `routes/events.rs` handles
 //! events, also those that come as `lines`. `socket`, `auth` and `tokens` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
-//! reloads changed hook files. `audit` and `traces` record outcomes, `ship` sends them to a server. `client` and `sse` are the client's side.
+//! reloads changed hook files. `page` is what browsers get. `audit` and `traces` record outcomes, `ship` sends them to a server. `client` and `sse` are the client's side.
 
+mod access;
 mod admission;
 mod agent_activity;
 mod audit;
@@ -30,6 +31,7 @@ mod listeners;
 mod loading;
 mod monitored_io;
 mod otlp;
+mod page;
 #[cfg(feature = "cli")]
 mod preflight;
 mod registering;

@@ -21,6 +21,7 @@ use super::{
     ledger_claim::LedgerClaim,
     listeners::{AdmittedListeners, ListenerSource, OpenListeners},
     loading::StoppableStart,
+    page::DecisionHistory,
     routes,
     ship::{Shipping, Spool},
     socket::{Socket, default_socket},
@@ -211,7 +212,8 @@ impl OpenParts {
         let exporter = Exporter::install();
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment);
-        let observers = Observers { audit, tracer, shipping };
+        let history = open.addresses.tcp.map(|_| Arc::<DecisionHistory>::default());
+        let observers = Observers { audit, tracer, shipping, history };
         // The daemon that is replaced has the store open.
         let opened_now = if is_replacing { None } else { data.clone() };
         let orchestrator = orchestrator(settings, opened_now, &observers, &open.addresses).await?;
@@ -231,7 +233,7 @@ async fn refuse_waiting(
     tokens: &Arc<TcpTokens>,
     error: &ServeError,
 ) {
-    let observers = Observers { audit: None, tracer: None, shipping: None };
+    let observers = Observers { audit: None, tracer: None, shipping: None, history: None };
     // Without data, it starts.
     let Ok(orchestrator) = orchestrator(&settings, None, &observers, &open.addresses).await else { return };
     let parts = (Exporter::install(), observers);
@@ -298,6 +300,9 @@ async fn orchestrator(
     }
     if let Some(tracer) = &observers.tracer {
         builder = builder.observer(tracer.clone());
+    }
+    if let Some(history) = &observers.history {
+        builder = builder.observer(history.clone());
     }
     builder.start().await
 }

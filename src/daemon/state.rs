@@ -29,6 +29,7 @@ use super::{
     handover_slot::{AcceptGate, HandoverSlot},
     listener_share::ListenerShare,
     loading::Loading,
+    page::{DecisionHistory, LiveActivity},
     ship::Shipping,
     tokens::TcpTokens,
     traces::Tracer,
@@ -85,6 +86,8 @@ pub(super) struct Observers {
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) tracer: Option<Arc<Tracer>>,
     pub(super) shipping: Option<Arc<Shipping>>,
+    /// The last decisions, where there is an address with the page.
+    pub(super) history: Option<Arc<DecisionHistory>>,
 }
 
 /// A workspace that a client of the API has registered.
@@ -116,6 +119,8 @@ pub(super) struct DaemonState {
     pub(super) tokens: Arc<TcpTokens>,
     /// The last event of each agent.
     pub(super) activity: AgentActivity,
+    /// What hooks do now, for those who watch.
+    pub(super) live: Arc<LiveActivity>,
     /// The events that hosts send, for those who record them.
     pub(super) sent: Arc<SentEvents>,
     /// How many readers the stream has, at all listeners.
@@ -196,6 +201,7 @@ impl DaemonState {
             observers,
             tokens: Arc::clone(tokens),
             activity: AgentActivity::default(),
+            live: Arc::default(),
             sent: Arc::default(),
             stream_readers: Arc::default(),
             stop_requested: CancellationToken::new(),

@@ -99,7 +99,7 @@ impl Daemon {
         drop(timeout(CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
         self.tasks.shutdown().await;
         self.state.denials.close();
-        let Observers { audit, tracer, shipping } = self.state.observers.clone();
+        let Observers { audit, tracer, shipping, .. } = self.state.observers.clone();
         if let Some(tracer) = tracer {
             tracer.close().await;
         }

@@ -11,6 +11,7 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::page::PageSessions;
 use crate::{
     config::{self, ListenSettings},
     run::EventSender,
@@ -117,6 +118,8 @@ pub(super) struct TcpTokens {
     current: ArcSwap<TokenPair>,
     /// What was wrong with the files when they were last read.
     errors: Mutex<Vec<String>>,
+    /// Who has signed in to the page.
+    pub(super) sessions: PageSessions,
 }
 
 impl TcpTokens {
@@ -129,6 +132,7 @@ impl TcpTokens {
             control_file: listen.control_token_file.clone(),
             current: ArcSwap::from_pointee(TokenPair::new(events, control)?),
             errors: Mutex::default(),
+            sessions: PageSessions::default(),
         })
     }
 
@@ -155,10 +159,11 @@ impl TcpTokens {
                 Ok(current) => {
                     self.current.store(Arc::new(current));
                     former.replaced.cancel();
+                    self.sessions.end_all();
                     tracing::info!(
                         events = has_changed,
                         control = control_has_changed,
-                        "tokens were replaced; the former ones are no longer valid"
+                        "tokens were replaced; the former ones and all sessions of the page are no longer valid"
                     );
                 }
                 Err(error) => errors.push(kept(&error)),

@@ -23,6 +23,8 @@ use crate::{
     run::{EventSender, RunContext},
     supervisor::{SupervisorMessage, WorkspaceSnapshots},
 };
+#[cfg(feature = "daemon")]
+use crate::{model::HandlerKind, telemetry::PoolOccupancy};
 
 /// Runs the hooks of one or more workspaces for any number of runs. Cheap to clone; when the last clone is
 /// dropped, everything it started is stopped.
@@ -135,6 +137,12 @@ impl Orchestrator {
         };
         let degraded = self.0.context.pools.degraded_workers().into_iter();
         degraded.filter_map(|workers| Some((id_of(&workers.root)?, workers))).collect()
+    }
+
+    /// How much of each pool is in use.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn pool_occupancies(&self) -> Vec<(HandlerKind, PoolOccupancy)> {
+        self.0.context.pools.occupancies()
     }
 
     /// How many events are in flight.

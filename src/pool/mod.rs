@@ -18,6 +18,8 @@ pub(crate) use workers::{Pool, PoolLimits};
 
 use hook_limit::{PermitTurn, QueueLimits, Waiting};
 
+#[cfg(feature = "daemon")]
+use crate::telemetry::PoolOccupancy;
 use crate::{
     handler::DegradedWorkers,
     model::{Conclusion, Ended, HandlerKind},
@@ -86,6 +88,13 @@ impl HandlerPools {
     pub(crate) fn sample(&self) {
         self.native.sample();
         self.staffed.iter().for_each(Pool::sample);
+    }
+
+    /// How much of each pool is in use, that of native hooks last.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn occupancies(&self) -> Vec<(HandlerKind, PoolOccupancy)> {
+        let staffed = self.staffed.iter().map(|pool| (pool.kind(), pool.occupancy()));
+        staffed.chain([(HandlerKind::Native, self.native.occupancy())]).collect()
     }
 
     /// The hooks whose workers do not serve.

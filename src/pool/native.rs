@@ -58,8 +58,13 @@ impl NativeTaskPool {
 
     /// Updates the gauges.
     pub(super) fn sample(&self) {
+        self.pool.set(self.occupancy());
+    }
+
+    /// How much of it is in use.
+    pub(super) fn occupancy(&self) -> PoolOccupancy {
         let (used, depth) = self.places.occupancy();
-        self.pool.set(PoolOccupancy { used, limit: self.concurrency, depth, queue_limit: None });
+        PoolOccupancy { used, limit: self.concurrency, depth, queue_limit: None }
     }
 
     /// Tells it which hooks a workspace has now.

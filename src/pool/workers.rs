@@ -163,8 +163,13 @@ impl Pool {
 
     /// Updates the gauges.
     pub(crate) fn sample(&self) {
-        self.meters.set(self.bounds.usage(&self.load));
+        self.meters.set(self.occupancy());
         self.runner.sample();
+    }
+
+    /// How much of it is in use.
+    pub(super) fn occupancy(&self) -> PoolOccupancy {
+        self.bounds.usage(&self.load)
     }
 
     /// Ends what escaped from the hooks that ran here.

@@ -19,6 +19,8 @@ mod process_metrics;
 mod prometheus;
 #[cfg(feature = "daemon")]
 mod sharded;
+#[cfg(feature = "daemon")]
+mod sliding_window;
 mod worker_meters;
 
 /// The target of what is logged about single events, so that it can be asked for and left out.
@@ -54,4 +56,8 @@ pub(crate) use occurrences::{
 pub(crate) use occurrences::{ApiDenied, LinesShipped, LinesWaiting, RecordsLost};
 #[cfg(feature = "daemon")]
 pub use prometheus::{PrometheusMetrics, RecorderInstalled};
+#[cfg(all(feature = "daemon", feature = "cli"))]
+pub(crate) use sliding_window::LatencyQuantiles;
+#[cfg(feature = "daemon")]
+pub(crate) use sliding_window::SlidingWindow;
 pub(crate) use worker_meters::{WaitingGauge, WorkerMeters, WorkerThere, WorkersDegraded};

@@ -25,6 +25,7 @@ mod openapi;
 mod outbox;
 mod outbox_commands;
 mod outbox_replace;
+mod page;
 #[cfg(feature = "rego")]
 mod policies;
 mod redelivery;

@@ -64,6 +64,30 @@ const TABLE: &[Row] = &[
     ("DELETE", "/v1/runs/{id}", "/v1/runs/%ff", None, 400),
     ("GET", "/v1/stream", "/v1/stream?verdict=maybe", None, 400),
     ("GET", "/v1/recording", "/v1/recording?dialect=klingon", None, 400),
+    ("GET", "/v1/now", "/v1/now?more=1", None, 400),
+    ("GET", "/", "/", None, 200),
+    ("GET", "/page/{id}", "/page/app.js", None, 200),
+    ("GET", "/page/{id}", "/page/none", None, 404),
+    ("POST", "/v1/page/link", "/v1/page/link", None, 200),
+    ("POST", "/v1/page/control-link", "/v1/page/control-link", None, 200),
+    ("POST", "/v1/page/session", "/v1/page/session", Some(r#"{"code":"x"}"#), 400),
+    ("POST", "/v1/page/session", "/v1/page/session", Some("{}"), 400),
+    ("GET", "/v1/page/session", "/v1/page/session", None, 404),
+    ("DELETE", "/v1/page/session", "/v1/page/session", None, 404),
+    ("GET", "/v1/decisions", "/v1/decisions", None, 200),
+    (
+        "GET",
+        "/v1/decisions",
+        "/v1/decisions?run_id=twice&hook=guard&tool=Bash&verdict=block&failed=false",
+        None,
+        200,
+    ),
+    ("GET", "/v1/decisions", "/v1/decisions?workspace_id=shop&since=0&until=1&limit=1", None, 200),
+    ("GET", "/v1/decisions", "/v1/decisions?verdict=maybe", None, 400),
+    ("GET", "/v1/decisions", "/v1/decisions?limit=0", None, 400),
+    ("GET", "/v1/decisions/{id}", "/v1/decisions/none", None, 404),
+    ("GET", "/v1/decisions/{id}", "/v1/decisions/%ff", None, 400),
+    ("GET", "/v1/decisions/{id}/payload", "/v1/decisions/none/payload", None, 404),
     ("GET", "/v1/workspaces", "/v1/workspaces", None, 200),
     ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"$DIR/new"}"#), 201),
     (
@@ -122,7 +146,7 @@ fn daemon() -> Daemon {
         .file("new/x", "")
         .settings("workspaces: { shop: { root: $DIR/shop }, other: { root: $DIR/other }, broken: { root: $DIR/broken } }")
         .settings("limits: { payload: 64KiB }")
-        .settings("listen: { lameduck: 10m }")
+        .settings("listen: { lameduck: 10m, tcp: '127.0.0.1:0' }")
         .serve();
     let event = |workspace: &str, run: &str, tool: &str| {
         json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": run, "workspace_id": workspace,

@@ -47,7 +47,7 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 25] = [
+const OUTLET_FILES: [(&str, &str); 26] = [
     (
         "src/cli/bench/target/address.rs",
         "connects a load generator to the daemon that its command line names",
@@ -63,6 +63,7 @@ const OUTLET_FILES: [(&str, &str); 25] = [
         "src/cli/small_relay.rs",
         "becomes the program `hookyard` beside it, with the arguments that it was given",
     ),
+    ("src/cli/ui.rs", "has the browser of the person open the page, when they ask for it"),
     ("src/cli/sd_notify.rs", "tells the service manager, at the address it gave, that the daemon is ready"),
     ("src/daemon/client.rs", "the commands' connection to the daemon, whose process is checked"),
     ("src/daemon/connections.rs", "takes connections that wait in a listener, and opens none"),

@@ -1,6 +1,6 @@
 //! `top`: a live view of hooks and runs.
 //!
-//! `sources` sends updates, `stream` decodes them, `state` adds them up (with `window` and `pools`) into a snapshot.
+//! `sources` sends updates, `stream` decodes them, `state` adds them up (with `pools`) into a snapshot.
 //! `columns`, `header` and `ui` say what to show, `draw` draws it. `live` redraws until a key or signal; without it one
 //! table is printed.
 
@@ -15,7 +15,6 @@ mod sources;
 mod state;
 mod stream;
 mod ui;
-mod window;
 
 use std::{
     sync::mpsc::{RecvTimeoutError, sync_channel},

@@ -11,9 +11,12 @@ use super::{
     super::outcome_view::VerdictCounts,
     pools::PoolUsage,
     stream::{HookInvocation, StreamEvent},
-    window::{LatencyQuantiles, SlidingWindow},
 };
-use crate::{cli::runs, daemon::DaemonStatus};
+use crate::{
+    cli::runs,
+    daemon::DaemonStatus,
+    telemetry::{LatencyQuantiles, SlidingWindow},
+};
 
 /// The most hooks that are counted. Further ones are ignored.
 const MOST_HOOKS: usize = 5000;

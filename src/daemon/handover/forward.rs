@@ -5,7 +5,7 @@ use axum::{
     extract::Request,
     http::{
         HeaderValue, Uri, Version,
-        header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE},
+        header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING, UPGRADE},
         request::Parts,
     },
     response::{IntoResponse, Response},
@@ -68,7 +68,7 @@ async fn send(state: &DaemonState, mut request: Request) -> Result<Response, Api
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
     // Those of the connection that the request came on. Its token was checked.
-    for header in [AUTHORIZATION, CONNECTION, TRANSFER_ENCODING, UPGRADE] {
+    for header in [AUTHORIZATION, COOKIE, CONNECTION, TRANSFER_ENCODING, UPGRADE] {
         headers.remove(header);
     }
     headers.insert(HOST, HeaderValue::from_static("hookyard"));

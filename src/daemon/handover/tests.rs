@@ -59,7 +59,7 @@ impl SimulatedDaemon {
         let tokens = Arc::new(TcpTokens::read(&ListenSettings::default()).expect("there are none"));
         let metrics = (Exporter::none(), ApiMeters::resolve(std::iter::empty()));
         let settings = Settings { watch: false, ..Settings::default() };
-        let observers = Observers { audit: None, tracer: None, shipping: None };
+        let observers = Observers { audit: None, tracer: None, shipping: None, history: None };
         let state =
             DaemonState::new(orchestrator.clone(), settings, addresses, None, metrics, observers, &tokens);
         let files = tempfile::tempdir().expect("a directory");

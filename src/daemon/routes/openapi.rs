@@ -86,7 +86,7 @@ fn describe(operation: &Operation) -> Value {
 /// What grants a right. Nothing is needed on the event socket except for control, and on the control socket.
 fn security(right: AccessRight) -> Value {
     match right {
-        AccessRight::Health => json!([]),
+        AccessRight::Page | AccessRight::Health => json!([]),
         AccessRight::Metrics | AccessRight::Events | AccessRight::Read => {
             json!([{}, { "token": [] }, { "controlToken": [] }])
         }

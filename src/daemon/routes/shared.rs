@@ -56,6 +56,11 @@ pub(super) const INVALID_QUERY: &[ErrorResponse] = &[(400, "The query is invalid
 pub(super) const INVALID_REGISTRATION: &[ErrorResponse] =
     &[(400, "The ID, the body or the directory is invalid")];
 pub(super) const NO_METRICS: &[ErrorResponse] = &[(404, "The embedding program collects the metrics itself")];
+pub(super) const NO_HISTORY: &[ErrorResponse] =
+    &[(409, "The daemon keeps no decisions, as it has no TCP address")];
+pub(super) const NO_PAGE: &[ErrorResponse] = &[(409, "The daemon has no TCP address")];
+pub(super) const NO_PAGE_FILE: &[ErrorResponse] = &[(404, "The page has no such file")];
+pub(super) const NO_SESSION: &[ErrorResponse] = &[(404, "The request has no session of the page")];
 pub(super) const NO_OUTBOX: &[ErrorResponse] = &[(409, "The daemon keeps its state in memory only")];
 pub(super) const RUN_ERRORS: &[ErrorResponse] = &[
     (400, "An ID is invalid"),
@@ -68,6 +73,12 @@ pub(super) const NOT_REGISTERED: &[ErrorResponse] =
     &[(409, "The directory belongs to another workspace, or the daemon is a node of a cluster")];
 pub(super) const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] =
     &[(404, "The dialect or the workspace is unknown")];
+pub(super) const SIGN_IN_ERRORS: &[ErrorResponse] = &[
+    (400, "The body is invalid, or the request has no `Origin`"),
+    (500, "The machine gives no random numbers"),
+];
+pub(super) const UNKNOWN_DECISION: &[ErrorResponse] =
+    &[(400, "The ID is invalid"), (404, "The decision is not kept")];
 pub(super) const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")];
 
 /// The schema of a string that is not restricted.

@@ -15,6 +15,7 @@ use axum::{
     extract::{Extension, State},
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
     response::{IntoResponse, Response},
+    routing::on,
 };
 use futures_util::{Stream, StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -24,11 +25,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::extract::{ApiQuery, workspace_id};
+use super::{
+    extract::{ApiQuery, workspace_id},
+    operation::{Operation, RequestLimit, ResponseContent::Text, Route, RouteMethod, ok},
+    shared::{EVENT_KIND, INVALID_QUERY, ONE_WORKSPACE, RECORDED_DIALECT, RECORDED_SESSION, VERDICT},
+};
 use crate::{
     Notice, NoticeStream, NoticesLost, Orchestrator, RunRef,
     daemon::{
         agent_activity::{EventRecorder, SentEvent},
+        auth::AccessRight,
         error::ApiError,
         listener_share::ListenerShare,
         state::{DaemonState, RequestContext},
@@ -39,14 +45,50 @@ use crate::{
 };
 
 /// How often a quiet stream sends a comment: proxies keep the connection, and a reader that is gone is noticed.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// That comment.
-const STILL_HERE: &str = ": still here\n\n";
+pub(super) const STILL_HERE: &str = ": still here\n\n";
+
+pub(super) const FOLLOW: Route = Route {
+    path: "/v1/stream",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "followStream",
+        tag: "operation",
+        right: AccessRight::Read,
+        summary: "Stream finished invocations and outcomes as server-sent events.",
+        description: "Sends `invocation` and `outcome` events, and `dropped` with the number of those that a slow reader missed. Events without matching hooks are not sent.",
+        parameters: &[ONE_WORKSPACE, EVENT_KIND, VERDICT],
+        request: None,
+        success: &[ok("A stream that does not end", Text("text/event-stream"))],
+        errors: &[INVALID_QUERY],
+        handler: |method| on(method, follow),
+    }],
+};
+
+pub(super) const RECORD: Route = Route {
+    path: "/v1/recording",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "recordEvents",
+        tag: "operation",
+        right: AccessRight::Control,
+        summary: "Stream the events that hosts send as server-sent events.",
+        description: "Sends `event` with the dialect, the session and the event as its host sent it, without the secrets of hooks, and `dropped` with the number of those that a slow reader missed.",
+        parameters: &[RECORDED_DIALECT, RECORDED_SESSION],
+        request: None,
+        success: &[ok("A stream that does not end", Text("text/event-stream"))],
+        errors: &[INVALID_QUERY],
+        handler: |method| on(method, record),
+    }],
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StreamQuery {
+struct StreamQuery {
     workspace_id: Option<String>,
     event: Option<String>,
     verdict: Option<String>,
@@ -54,7 +96,7 @@ pub(super) struct StreamQuery {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordingQuery {
+struct RecordingQuery {
     dialect: Option<String>,
     session_id: Option<String>,
 }
@@ -84,7 +126,7 @@ struct RecordingReader {
 }
 
 /// What the readers of all streams have.
-struct StreamConnection {
+pub(super) struct StreamConnection {
     closing: CancellationToken,
     /// Cancelled when the reader's token may no longer be valid.
     tokens_replaced: CancellationToken,
@@ -133,7 +175,7 @@ struct RecordedData<'a> {
 }
 
 /// Streams finished invocations and outcomes.
-pub(super) async fn follow(
+async fn follow(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
     tokens: Option<Extension<TokensReplaced>>,
     ApiQuery(query): ApiQuery<StreamQuery>,
@@ -150,7 +192,7 @@ pub(super) async fn follow(
 }
 
 /// Streams the events that hosts send.
-pub(super) async fn record(
+async fn record(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
     tokens: Option<Extension<TokensReplaced>>,
     ApiQuery(query): ApiQuery<RecordingQuery>,
@@ -166,7 +208,7 @@ pub(super) async fn record(
 }
 
 /// A response that sends these texts as they come.
-fn event_stream(texts: impl Stream<Item = String> + Send + 'static) -> Response {
+pub(super) fn event_stream(texts: impl Stream<Item = String> + Send + 'static) -> Response {
     // A comment at once tells the reader that it is subscribed: it misses nothing from here on.
     let hello = stream::iter([": hookyard\n\n".to_owned()]);
     let chunks = hello.chain(texts).map(|text| Ok::<_, Infallible>(Bytes::from(text)));
@@ -175,7 +217,7 @@ fn event_stream(texts: impl Stream<Item = String> + Send + 'static) -> Response 
 }
 
 impl StreamConnection {
-    fn open(
+    pub(super) fn open(
         state: &DaemonState,
         share: &ListenerShare,
         tokens: Option<Extension<TokensReplaced>>,
@@ -190,7 +232,11 @@ impl StreamConnection {
     }
 
     /// What comes next, or an error at this time if nothing has; none when the daemon shuts down or tokens were replaced.
-    async fn next<T>(&self, next: impl Future<Output = T>, deadline: Instant) -> Option<Result<T, Elapsed>> {
+    pub(super) async fn next<T>(
+        &self,
+        next: impl Future<Output = T>,
+        deadline: Instant,
+    ) -> Option<Result<T, Elapsed>> {
         tokio::select! {
             () = self.closing.cancelled() => None,
             () = self.tokens_replaced.cancelled() => None,
@@ -235,7 +281,7 @@ fn dialect_name(name: &str) -> Result<DialectName, ApiError> {
     found.ok_or_else(|| unknown_name("dialect", name, DialectName::ALL.iter().map(|name| name.as_str())))
 }
 
-fn verdict(name: &str) -> Result<Verdict, ApiError> {
+pub(super) fn verdict(name: &str) -> Result<Verdict, ApiError> {
     let found = Verdict::ALL.iter().find(|verdict| verdict.as_str() == name).copied();
     found.ok_or_else(|| unknown_name("verdict", name, Verdict::ALL.iter().map(|verdict| verdict.as_str())))
 }

@@ -4,24 +4,25 @@ use std::sync::LazyLock;
 
 use super::{
     data_status::{AGENT_STATUS, AUDIT_STATUS, DATA_STATUS, SHIPPING_STATUS},
+    decisions::{self, DECISIONS_VIEW},
     events::{self, EVENT, OUTCOME},
     health, native_events,
     native_response::PROCESS_ANSWER,
-    openapi,
+    now, openapi,
     operation::{
         BodySchema::{AnyObject, AnyObjects, List, One},
         Operation, PLAIN_TEXT, RequestLimit,
-        ResponseContent::{Empty, Json, Text},
+        ResponseContent::{Empty, Json},
         Route, RouteMethod, SuccessResponse, ok,
     },
     outbox::{self, OUTBOX_CHANGE_VIEW, OUTBOX_CHOICE, OUTBOX_VIEW},
+    page::{self, PAGE_LINK_VIEW, PAGE_SESSION_VIEW, SIGN_IN_REQUEST},
     reload::{self, RELOAD_VIEW},
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
     shared::{
-        AS, BODY_ERRORS, DIALECT, EVENT_ERRORS, EVENT_KIND, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION,
-        MANAGED, NO_METRICS, NOT_REGISTERED, ONE_WORKSPACE, RECORDED_DIALECT, RECORDED_SESSION, RUN_ERRORS,
-        RUN_ID, RUN_LIMIT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE, VERDICT, WORKSPACE_ID,
-        WORKSPACE_OF_RUN,
+        AS, BODY_ERRORS, DIALECT, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, MANAGED,
+        NO_METRICS, NOT_REGISTERED, ONE_WORKSPACE, RUN_ERRORS, RUN_ID, RUN_LIMIT,
+        UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE, WORKSPACE_ID, WORKSPACE_OF_RUN,
     },
     status::{self, BROKEN_WORKSPACE, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING},
     stop::{DRAIN, HANDOVER, HANDOVER_REQUEST},
@@ -41,7 +42,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 31] = [
+static COMPONENTS: [&Component; 35] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
@@ -51,6 +52,10 @@ static COMPONENTS: [&Component; 31] = [
     &super::cluster_status::CLUSTER_STORE_STATUS,
     &super::cluster_status::CLUSTER_NODE_STATUS,
     &DATA_STATUS,
+    &DECISIONS_VIEW,
+    &PAGE_LINK_VIEW,
+    &PAGE_SESSION_VIEW,
+    &SIGN_IN_REQUEST,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
     &CHANGES_VIEW,
@@ -76,7 +81,7 @@ static COMPONENTS: [&Component; 31] = [
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 21] = [
+pub(super) static ROUTES: [Route; 30] = [
     Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
@@ -255,6 +260,15 @@ pub(super) static ROUTES: [Route; 21] = [
             handler: |method| on(method, reload::reload),
         }],
     },
+    decisions::DECISIONS,
+    decisions::DETAILS,
+    decisions::PAYLOAD,
+    page::INDEX,
+    page::FILES,
+    page::LINK,
+    page::CONTROL_LINK,
+    page::SESSION,
+    now::NOW,
     DRAIN,
     HANDOVER,
     Route { path: "/v1/outbox", limit: RequestLimit::Exempt, operations: &[outbox::LIST] },
@@ -277,40 +291,8 @@ pub(super) static ROUTES: [Route; 21] = [
             handler: |method| on(method, status::show),
         }],
     },
-    Route {
-        path: "/v1/stream",
-        limit: RequestLimit::Exempt,
-        operations: &[Operation {
-            method: RouteMethod::Get,
-            id: "followStream",
-            tag: "operation",
-            right: AccessRight::Read,
-            summary: "Stream finished invocations and outcomes as server-sent events.",
-            description: "Sends `invocation` and `outcome` events, and `dropped` with the number of those that a slow reader missed. Events without matching hooks are not sent.",
-            parameters: &[ONE_WORKSPACE, EVENT_KIND, VERDICT],
-            request: None,
-            success: &[ok("A stream that does not end", Text("text/event-stream"))],
-            errors: &[INVALID_QUERY],
-            handler: |method| on(method, stream::follow),
-        }],
-    },
-    Route {
-        path: "/v1/recording",
-        limit: RequestLimit::Exempt,
-        operations: &[Operation {
-            method: RouteMethod::Get,
-            id: "recordEvents",
-            tag: "operation",
-            right: AccessRight::Control,
-            summary: "Stream the events that hosts send as server-sent events.",
-            description: "Sends `event` with the dialect, the session and the event as its host sent it, without the secrets of hooks, and `dropped` with the number of those that a slow reader missed.",
-            parameters: &[RECORDED_DIALECT, RECORDED_SESSION],
-            request: None,
-            success: &[ok("A stream that does not end", Text("text/event-stream"))],
-            errors: &[INVALID_QUERY],
-            handler: |method| on(method, stream::record),
-        }],
-    },
+    stream::FOLLOW,
+    stream::RECORD,
     Route {
         path: "/v1/openapi.json",
         limit: RequestLimit::Exempt,

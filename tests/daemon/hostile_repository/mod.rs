@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::daemon::{Daemon, DaemonSetup};
 
 /// Commands that look at a repository, or send it events.
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 23] = [
     &["check"],
     &["check", "--json", "--verbose"],
     &["list"],
@@ -36,6 +36,7 @@ const COMMANDS: [&[&str]; 22] = [
     &["convert", "--from", "openharness", "--to", "claude"],
     &["relay", "--dialect", "claude", "--socket", "/nonexistent/hookyard.sock"],
     &["top", "--once", "--socket", "/nonexistent/hookyard.sock"],
+    &["ui", "--no-open", "--socket", "/nonexistent/hookyard.sock"],
     &["new", "mine"],
     &["trust"],
     &["doctor", "--socket", "/nonexistent/hookyard.sock"],
@@ -300,7 +301,7 @@ fn it_configures_nothing_through_what_takes_events() {
 #[test]
 fn commands_that_show_it_run_nothing_and_write_nothing_to_the_terminal() {
     let clone = Clone::new();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["check", "--no-start"],
         &["check", "--no-start", "--json", "--verbose"],
         &["list"],
@@ -310,6 +311,7 @@ fn commands_that_show_it_run_nothing_and_write_nothing_to_the_terminal() {
         &["convert", "--from", "openharness", "--to", "claude"],
         &["relay", "--dialect", "claude", "--socket", "/nonexistent/hookyard.sock"],
         &["top", "--once", "--socket", "/nonexistent/hookyard.sock"],
+        &["ui", "--no-open", "--socket", "/nonexistent/hookyard.sock"],
     ];
     for command in commands {
         let output = clone.run(command, &event().to_string());

@@ -120,7 +120,8 @@ fn deeply_nested_json_is_refused() {
 fn undeclared_paths_and_methods_are_refused() {
     let daemon = daemon();
     for path in [
-        "/",
+        "/index.html",
+        "/page/",
         "/v1",
         "/v1/",
         "/v1//events",

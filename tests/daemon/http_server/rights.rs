@@ -29,6 +29,7 @@ fn operations(daemon: &Daemon) -> Vec<Operation> {
             // Streams would not end.
             let path = match path.as_str() {
                 "/v1/stream" => "/v1/stream?verdict=none".to_owned(),
+                "/v1/now" => "/v1/now?more=1".to_owned(),
                 "/v1/recording" => "/v1/recording?dialect=none".to_owned(),
                 _ => path,
             };
@@ -74,7 +75,7 @@ fn assert_granted(
     code: impl Fn(&str) -> &'static str,
     ask: impl Fn(&Operation) -> Reply,
 ) {
-    const RIGHTS: [&str; 5] = ["health", "metrics", "events", "read", "control"];
+    const RIGHTS: [&str; 6] = ["page", "health", "metrics", "events", "read", "control"];
     let place = |right: &str| RIGHTS.iter().position(|known| *known == right).expect("a right");
     let operations = operations(daemon);
     assert!(RIGHTS.iter().all(|right| operations.iter().any(|operation| operation.right == *right)));

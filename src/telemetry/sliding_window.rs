@@ -1,4 +1,4 @@
-//! Rates and latencies within the last minute. Times count from the start of watching; the clock is elsewhere.
+//! Rates and latencies within the last minute, for who watches. Times count from the start of watching; the clock is elsewhere.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// Counts and times within the last minute.
 #[derive(Debug, Default)]
-pub(super) struct SlidingWindow {
+pub(crate) struct SlidingWindow {
     slots: VecDeque<WindowSlot>,
 }
 
@@ -32,19 +32,19 @@ struct WindowSlot {
 
 /// The median and the 99th percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LatencyQuantiles {
-    pub(super) p50: Duration,
-    pub(super) p99: Duration,
+pub(crate) struct LatencyQuantiles {
+    pub(crate) p50: Duration,
+    pub(crate) p99: Duration,
 }
 
 impl SlidingWindow {
     /// Counts an occurrence.
-    pub(super) fn count(&mut self, now: Duration) {
+    pub(crate) fn count(&mut self, now: Duration) {
         self.slot(now).count += 1;
     }
 
     /// Counts an occurrence that took this long.
-    pub(super) fn measure(&mut self, now: Duration, took: Duration) {
+    pub(crate) fn measure(&mut self, now: Duration, took: Duration) {
         let slot = self.slot(now);
         slot.count += 1;
         let times = slot.times.take().or_else(empty);
@@ -57,7 +57,7 @@ impl SlidingWindow {
     }
 
     /// Occurrences per second.
-    pub(super) fn rate(&self, now: Duration) -> f64 {
+    pub(crate) fn rate(&self, now: Duration) -> f64 {
         let first = first(now);
         let covered = now.saturating_sub(SLOT * u32::try_from(first).unwrap_or(u32::MAX)).max(SHORTEST);
         let count: u64 = self.since(first).map(|slot| slot.count).sum();
@@ -67,7 +67,7 @@ impl SlidingWindow {
     }
 
     /// The latencies; `None` if nothing was measured.
-    pub(super) fn quantiles(&self, now: Duration) -> Option<LatencyQuantiles> {
+    pub(crate) fn quantiles(&self, now: Duration) -> Option<LatencyQuantiles> {
         let mut all = empty()?;
         for times in self.since(first(now)).filter_map(|slot| slot.times.as_ref()) {
             // A growing histogram can add any other.

@@ -1,0 +1,109 @@
+// Requests to the daemon. Each has the token of the session, which only pages of this origin know; the cookie alone is
+// worth nothing.
+import type { Session } from "./types";
+
+const STORED = "hookyard-page-token";
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+let signedOut: () => void = () => {};
+
+/// What is called once the session has ended.
+export function onSignedOut(call: () => void): void {
+  signedOut = call;
+}
+
+export function hasToken(): boolean {
+  return localStorage.getItem(STORED) !== null;
+}
+
+async function failure(response: Response): Promise<ApiError> {
+  try {
+    const { error } = await response.json();
+    return new ApiError(response.status, String(error.code), String(error.message), String(error.hint));
+  } catch {
+    return new ApiError(response.status, "unreadable", `the daemon answered with status ${response.status}`, "look at its log");
+  }
+}
+
+async function send(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const token = localStorage.getItem(STORED);
+  if (token !== null) headers.set("x-hookyard-page", token);
+  const response = await fetch(path, { ...init, headers, credentials: "same-origin", cache: "no-store" }).catch((error) => {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError(0, "unreachable", "the daemon does not answer", "it may be stopped, or being replaced");
+  });
+  if (response.ok) return response;
+  const error = await failure(response);
+  if (error.status === 401) {
+    // Another tab may have signed in meanwhile: its token stays.
+    if (localStorage.getItem(STORED) === token) localStorage.removeItem(STORED);
+    signedOut();
+  }
+  throw error;
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await send(path, signal ? { signal } : {})).json();
+}
+
+export async function change(method: "POST" | "DELETE", path: string): Promise<void> {
+  await send(path, { method });
+}
+
+/// Signs in with the secret of a link.
+export async function signIn(code: string): Promise<Session> {
+  localStorage.removeItem(STORED);
+  const body = JSON.stringify({ code });
+  const response = await send("/v1/page/session", { method: "POST", body, headers: { "content-type": "application/json" } });
+  const session: Session = await response.json();
+  if (session.token) localStorage.setItem(STORED, session.token);
+  return session;
+}
+
+export async function signOut(): Promise<void> {
+  try {
+    await send("/v1/page/session", { method: "DELETE" });
+  } finally {
+    localStorage.removeItem(STORED);
+    signedOut();
+  }
+}
+
+/// Another tab has signed in or out.
+export function onOtherTab(call: () => void): void {
+  addEventListener("storage", (event) => {
+    if (event.key === STORED || event.key === null) call();
+  });
+}
+
+/// Follows a stream of server-sent events until it ends or is aborted.
+export async function follow(path: string, event: string, take: (data: unknown) => void, signal: AbortSignal): Promise<void> {
+  const response = await send(path, { signal });
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let waiting = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    waiting += value;
+    for (let end = waiting.indexOf("\n\n"); end >= 0; end = waiting.indexOf("\n\n")) {
+      const lines = waiting.slice(0, end).split("\n");
+      waiting = waiting.slice(end + 2);
+      if (lines.includes(`event: ${event}`)) {
+        const data = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
+        take(JSON.parse(data.join("\n")));
+      }
+    }
+  }
+}

@@ -1,0 +1,336 @@
+// The page in a real browser, at a real daemon under load. CHROMIUM and HOOKYARD_PROGRAM say which.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import { Daemon, HOSTILE, sleep } from "./daemon.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const DESKTOP = { width: 1280, height: 900 };
+const PHONE = { width: 390, height: 844 };
+const LONGEST = 60_000;
+
+let browser;
+let daemon;
+let stopLoad;
+
+before(async () => {
+  // Without a sandbox of its own only where it runs as root, as in the containers of a CI.
+  const flags = process.getuid() === 0 ? ["--no-sandbox"] : [];
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
+  daemon = await new Daemon().start();
+  await daemon.event("Write", { path: "src/checkout.ts", mode: "write" }, { run_id: "writes" });
+  await daemon.event("Bash", { command: "git push --force origin main" }, { run_id: "pushes" });
+  await daemon.event("Bash", { command: "curl unreachable" }, { run_id: "fails" });
+  await daemon.event(HOSTILE, { command: HOSTILE }, { workspace_id: HOSTILE, run_id: HOSTILE, session_id: HOSTILE });
+  stopLoad = daemon.load([
+    ["Bash", { command: "git push --force" }],
+    ["Write", { path: "a.ts", mode: "write" }],
+    ["Bash", { command: "sudo make install" }],
+    ["Bash", { command: "curl unreachable" }],
+    [HOSTILE, { command: HOSTILE }, { workspace_id: HOSTILE, run_id: HOSTILE, session_id: HOSTILE }],
+  ], 4);
+});
+
+after(async () => {
+  await stopLoad?.();
+  await browser?.close();
+  await daemon?.stop();
+});
+
+/// A window that has signed in, and what went wrong in it.
+async function open(flags = [], options = {}) {
+  const context = await browser.newContext({ viewport: DESKTOP, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(LONGEST);
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
+  page.on("console", (message) => message.type() === "error" && wrong.push(`console: ${message.text()}`));
+  const link = daemon.link(...flags);
+  const origin = new URL(link).origin;
+  page.on("request", (request) => new URL(request.url()).origin === origin || wrong.push(`request: ${request.url()}`));
+  await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  await page.goto(link);
+  await page.getByRole("heading", { level: 1, name: "Now" }).waitFor();
+  return { context, page, wrong, origin, link };
+}
+
+async function close({ context, wrong }) {
+  await context.close();
+  assert.deepEqual(wrong, []);
+}
+
+/// What axe finds serious on a page.
+async function serious(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const bad = violations.filter((it) => ["serious", "critical"].includes(it.impact));
+  return bad.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join(" | ")}`);
+}
+
+function row(page, table, name) {
+  return page.getByRole("table", { name: table }).getByRole("row").filter({ hasText: name }).first();
+}
+
+test("a link signs in once, and leaves no secret in the address", async () => {
+  const window = await open();
+  const { page, link } = window;
+  assert.equal(new URL(page.url()).hash, "#/now");
+  const cookies = await window.context.cookies();
+  assert.equal(cookies.length, 1);
+  assert.deepEqual([cookies[0].httpOnly, cookies[0].sameSite], [true, "Strict"]);
+  await page.reload();
+  await page.getByRole("heading", { level: 1, name: "Now" }).waitFor();
+  await close(window);
+  const context = await browser.newContext();
+  const again = await context.newPage();
+  await again.goto(link);
+  await again.getByRole("alert").filter({ hasText: "the link was used before, or has expired" }).waitFor();
+  assert.equal(await again.getByText("may read").count(), 0);
+  await context.close();
+});
+
+test("now: hooks with their rates, verdicts and last failure, live", async () => {
+  const window = await open();
+  const { page } = window;
+  const guard = row(page, "hooks that ran", "no-force-push");
+  await guard.getByText("block").waitFor();
+  await guard.getByText(/\/s$/).waitFor();
+  const failing = row(page, "hooks that ran", "policy-server");
+  await failing.getByText("the policy server does not answer").waitFor();
+  await failing.getByText(/\d ms$/).first().waitFor();
+  const events = page.locator(".tiles div").filter({ hasText: "Blocked or halted" }).locator("dd");
+  const shown = await events.textContent();
+  await page.waitForFunction(([element, former]) => element.textContent !== former, [await events.elementHandle(), shown]);
+  await row(page, "pools of handlers", "command").getByText(/of \d/).waitFor();
+  await row(page, "agents", "canonical").waitFor();
+  await page.getByText("Needs attention").waitFor();
+  await close(window);
+});
+
+test("now: a click sorts, and a screen reader is told", async () => {
+  const window = await open();
+  const { page } = window;
+  const failures = page.getByRole("columnheader", { name: "Failures" });
+  await failures.getByRole("button").click();
+  assert.equal(await failures.getAttribute("aria-sort"), "descending");
+  await failures.getByRole("button").press("Enter");
+  assert.equal(await failures.getAttribute("aria-sort"), "ascending");
+  await close(window);
+});
+
+test("why: a decision is found and shown as a timeline, at an address to send to others", async () => {
+  const window = await open();
+  const { page } = window;
+  await page.getByRole("link", { name: "Why", exact: true }).click();
+  await page.getByLabel("Run or session").fill("pushes");
+  await page.getByLabel("Verdict").selectOption("block");
+  await page.getByRole("button", { name: "Search" }).click();
+  const found = page.getByRole("table", { name: "decisions" });
+  await found.getByText("force pushes are not allowed here").waitFor();
+  assert.equal(await found.getByRole("row").count(), 2, "a head and one row");
+  await found.getByRole("rowheader").getByRole("link").click();
+  await page.getByText("Decided by the hook no-force-push.").waitFor();
+  await page.getByRole("img", { name: /waited .*, ran / }).first().waitFor();
+  const other = await window.context.newPage();
+  await other.goto(page.url());
+  await other.getByText("Decided by the hook no-force-push.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Show the payload" }).count(), 0, "a reader is shown no payload");
+  await page.getByText("What an event carries may be confidential").waitFor();
+  await close(window);
+});
+
+test("why: who may control sees what hooks changed", async () => {
+  const window = await open(["--control"]);
+  const { page, origin } = window;
+  await page.goto(`${origin}/#/why?run=writes`);
+  await page.getByRole("table", { name: "decisions" }).getByText("payload changed").waitFor();
+  await page.getByRole("rowheader").getByRole("link").click();
+  await page.getByRole("button", { name: "Show the payload" }).click();
+  const changes = page.getByLabel("tool_input: changes");
+  await changes.locator(".removed", { hasText: '"mode": "write"' }).waitFor();
+  await changes.locator(".added", { hasText: '"mode": "dry-run"' }).waitFor();
+  await close(window);
+});
+
+test("why: an empty search says what to do", async () => {
+  const window = await open();
+  await window.page.goto(`${window.origin}/#/why?run=nobody`);
+  await window.page.getByText("No decision that is kept fits this search").waitFor();
+  await close(window);
+});
+
+test("what runs: hooks with level, file and content, and mistakes with their place", async () => {
+  const window = await open();
+  const { page } = window;
+  await page.getByLabel("Pages").getByRole("link", { name: "What runs" }).click();
+  await row(page, "workspaces", "broken").getByText("1 error").waitFor();
+  await page.getByRole("link", { name: "shop", exact: true }).click();
+  const guard = row(page, "hooks of shop", "no-force-push");
+  await guard.getByText(/no-force-push\.yaml:1/).waitFor();
+  await guard.getByText("project").waitFor();
+  await guard.getByText(/content [0-9a-f]{12}/).waitFor();
+  await page.goto(`${window.origin}/#/runs-what/broken`);
+  await page.getByText(/guard\.yaml:2:\d+/).waitFor();
+  await page.getByText(/unknown event/).first().waitFor();
+  await close(window);
+});
+
+test("runs: a reader cannot cancel; who may control can, at the second click", async () => {
+  const waiting = daemon.event("Deploy", { to: "production" }, { run_id: "deploys" });
+  const reader = await open();
+  await row(reader.page, "runs", "deploys").getByText(/before_tool_dispatch at review/).waitFor();
+  assert.equal(await reader.page.getByRole("button", { name: /^Cancel run/ }).count(), 0);
+  const refused = await reader.page.evaluate(async () => {
+    const headers = { "x-hookyard-page": localStorage.getItem("hookyard-page-token") };
+    return (await fetch("/v1/runs/deploys", { method: "DELETE", headers })).status;
+  });
+  assert.equal(refused, 403);
+  reader.wrong.splice(0); // The browser tells of the 403.
+  const window = await open(["--control"]);
+  await window.page.getByLabel("Filter").fill("deploys");
+  await window.page.getByRole("button", { name: "Cancel run deploys" }).click();
+  await window.page.getByRole("button", { name: "Confirm: cancel run deploys" }).click();
+  assert.equal((await waiting).verdict, "halt");
+  await window.page.getByText("None of the").or(window.page.getByText("No run has work")).waitFor();
+  await close(window);
+  await close(reader);
+});
+
+test("nothing from an event, a hook or a file is markup", async () => {
+  const window = await open(["--control"]);
+  const { page, origin } = window;
+  await row(page, "hooks that ran", "hostile").waitFor();
+  await row(page, "runs", "onerror").waitFor();
+  await page.goto(`${origin}/#/why?${new URLSearchParams({ run: HOSTILE })}`);
+  await page.getByRole("table", { name: "decisions" }).getByText("<script>window.pwned=1</script>").first().waitFor();
+  await page.getByRole("rowheader").getByRole("link").first().click();
+  await page.getByRole("button", { name: "Show the payload" }).click();
+  await page.locator("pre", { hasText: "onerror" }).first().waitFor();
+  await page.goto(`${origin}/#/runs-what/${encodeURIComponent(HOSTILE)}`);
+  await page.getByText("<img src=x onerror=alert(1)>.yaml").first().waitFor();
+  await page.goto(`${origin}/#/${encodeURIComponent(HOSTILE)}/${encodeURIComponent(HOSTILE)}`);
+  await page.getByText("This page does not exist").waitFor();
+  for (const place of ["now", "why", "runs-what"]) {
+    await page.goto(`${origin}/#/${place}`);
+    await page.locator("main").getByText("\\u202e").first().waitFor();
+    assert.ok(!(await page.locator("body").textContent()).includes("\u202e"), `${place}: no text reorders what stands after it`);
+  }
+  assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+  assert.equal(await page.locator("img, main script, iframe, object").count(), 0);
+  await close(window);
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const [name, viewport] of [["a desktop", DESKTOP], ["a phone", PHONE]]) {
+    test(`axe finds nothing serious on ${name}, ${colorScheme}`, async () => {
+      const window = await open(["--control"], { colorScheme, viewport });
+      const { page, origin } = window;
+      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"]];
+      for (const [place, text] of places) {
+        await page.goto(`${origin}/#/${place}`);
+        await page.locator("main").getByText(text).first().waitFor();
+        assert.deepEqual(await serious(page), [], place);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(overflow <= 0, `${place} is ${overflow} pixels too wide`);
+      }
+      await page.goto(`${origin}/#/why?run=writes`);
+      await page.getByRole("rowheader").getByRole("link").click();
+      await page.getByRole("button", { name: "Show the payload" }).click();
+      await page.getByLabel("tool_input: changes").waitFor();
+      assert.deepEqual(await serious(page), [], "a decision");
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByText("Sign in with a link").waitFor();
+      assert.deepEqual(await serious(page), [], "signed out");
+      await close(window);
+    });
+  }
+}
+
+test("the keyboard is enough", async () => {
+  const window = await open();
+  const { page } = window;
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent.trim()), "Skip to the content");
+  for (let presses = 0; presses < 3; presses++) await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "What runs" }).or(page.getByRole("heading", { level: 1, name: "Why" })).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main", "a screen reader is where the page has changed");
+  await close(window);
+});
+
+test("signed out: the cookie alone, or the token alone, opens nothing", async () => {
+  const window = await open();
+  const { page } = window;
+  const statuses = await page.evaluate(async () => {
+    const token = localStorage.getItem("hookyard-page-token");
+    const ask = async (headers, credentials) => (await fetch("/v1/status", { headers, credentials })).status;
+    return [
+      await ask({ "x-hookyard-page": token }, "same-origin"),
+      await ask({}, "same-origin"),
+      await ask({ "x-hookyard-page": token }, "omit"),
+    ];
+  });
+  assert.deepEqual(statuses, [200, 403, 401]);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("Sign in with a link").waitFor();
+  assert.equal(await page.evaluate(() => localStorage.length), 0);
+  window.wrong.splice(0); // The browser tells of the 401 and the 403.
+  await close(window);
+});
+
+test("10,000 runs are listed by pages, and found", async () => {
+  const numbers = Array.from({ length: 10_000 }, (_, number) => number);
+  const send = async () => {
+    for (let number = numbers.pop(); number !== undefined; number = numbers.pop()) {
+      await daemon.event("Shell", { command: "push --force" }, { run_id: `many-${number}`, session_id: `s-${number}` });
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, send));
+  const window = await open();
+  const { page } = window;
+  await page.getByRole("button", { name: "List up to 10,000" }).click();
+  await page.getByRole("navigation", { name: "Pages of runs" }).getByText(/of (9,\d{3}|10,000)/).waitFor();
+  const began = Date.now();
+  await page.getByLabel("Filter").fill("many-4242");
+  await row(page, "runs", "many-4242").waitFor();
+  assert.ok(Date.now() - began < 3000, "a filter answers at once");
+  assert.ok((await page.getByRole("row").count()) < 400, "rows beyond a page are not drawn");
+  await close(window);
+});
+
+test("a fast daemon keeps the page calm", async () => {
+  const stop = daemon.load([["Shell", { command: "git push --force" }]], 32);
+  const window = await open();
+  const { page } = window;
+  await row(page, "hooks that ran", "no-force-push").waitFor();
+  await sleep(3000);
+  const seen = await page.evaluate(async () => {
+    const seen = { long: 0, drawn: 0 };
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (seen.long += entry.duration))).observe({ type: "longtask" });
+    new MutationObserver(() => seen.drawn++).observe(document.querySelector(".tiles"), { subtree: true, characterData: true, childList: true });
+    await new Promise((resolve) => setTimeout(resolve, 6000));
+    return seen;
+  });
+  const rate = await page.locator(".tiles dd").first().textContent();
+  await stop();
+  console.log(`at ${rate}: ${seen.drawn} drawings in 6 s, ${Math.round(seen.long)} ms of long tasks`);
+  assert.ok(seen.drawn >= 2 && seen.drawn <= 12, `${seen.drawn} drawings in 6 s`);
+  assert.ok(seen.long < 3000, `${seen.long} ms of long tasks in 6 s`);
+  await close(window);
+});
+
+test("a daemon that is gone is told, and the page asks for another link once it is back", async () => {
+  const other = await new Daemon().start();
+  const context = await browser.newContext({ viewport: DESKTOP });
+  const page = await context.newPage();
+  await page.goto(other.link());
+  await page.getByRole("heading", { level: 1, name: "Now" }).waitFor();
+  await page.getByText("No hook ran since somebody looks").waitFor();
+  await other.stop();
+  await page.getByText("What you see may be old").waitFor({ timeout: LONGEST });
+  await context.close();
+});

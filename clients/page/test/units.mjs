@@ -1,0 +1,51 @@
+// What of the page is a function of its arguments.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { build } from "esbuild";
+
+async function load(source) {
+  const { outputFiles } = await build({ entryPoints: [source], bundle: true, format: "esm", write: false });
+  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+}
+
+test("numbers have their units", async () => {
+  const { ago, count, duration, longDuration, plural, rate } = await load("src/format.ts");
+  const cases = [
+    [duration(null), "–"],
+    [duration(0), "0 µs"],
+    [duration(0.0421), "42 µs"],
+    [duration(3.21), "3.21 ms"],
+    [duration(42.21), "42.2 ms"],
+    [duration(999.9), "1,000 ms"],
+    [duration(1500), "1.50 s"],
+    [duration(7_260_000), "2 h 1 min"],
+    [longDuration(119_000), "119 s"],
+    [longDuration(200_000_000), "2 d 7 h"],
+    [ago(10), "just now"],
+    [rate(0), "0/s"],
+    [rate(0.001), "<0.01/s"],
+    [rate(4987.3), "4,987/s"],
+    [count(10_000), "10,000"],
+    [plural(1, "error"), "1 error"],
+    [plural(2, "error"), "2 errors"],
+  ];
+  for (const [shown, expected] of cases) assert.equal(shown, expected);
+});
+
+test("characters that are not seen are shown by their numbers", async () => {
+  const { visible } = await load("src/visible.ts");
+  assert.equal(visible("rm \u202e\u0007x\u200b\ny\tz"), "rm \\u202e\\u0007x\\u200b\ny\tz");
+  assert.equal(visible("Größe 🙂 日本"), "Größe 🙂 日本");
+});
+
+test("a difference has what is on one side only", async () => {
+  const { difference } = await load("src/diff.ts");
+  const signs = (before, after) => difference(before, after).map((line) => line.sign + line.text);
+  assert.deepEqual(signs("a\nb\nc", "a\nx\nc"), [" a", "-b", "+x", " c"]);
+  assert.deepEqual(signs("a", "a"), []);
+  assert.deepEqual(signs("", "a"), ["-", "+a"]);
+  const long = Array.from({ length: 50 }, (_, number) => `line ${number}`);
+  const changed = long.with(25, "changed");
+  assert.deepEqual(signs(long.join("\n"), changed.join("\n")).length, 8, "three equal lines on each side");
+  assert.equal(difference("x\n".repeat(2000), "y\n".repeat(2000)), undefined, "too long to compare");
+});

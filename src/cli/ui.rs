@@ -1,0 +1,185 @@
+//! `ui`: open the daemon's page in a browser.
+
+use std::{
+    env,
+    fs::OpenOptions,
+    io::{self, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    daemon_flag::ControlSocketFlags,
+    exit::{CliError, CliResult, Exit},
+    flags::JsonFlag,
+    screen::Screen,
+    units::coarse_duration,
+};
+
+const FOOTER: &str = "\
+Examples:
+  hookyard ui
+  hookyard ui --control
+  hookyard ui --no-open --url https://hooks.example.com
+
+The link signs in once, within two minutes. The page is served at `listen.tcp` of the settings.
+
+Exit codes: 0 there is a link; 1 no daemon runs, or it has no address for browsers.";
+
+/// Programs that open a link in the person's browser.
+const OPENERS: [&str; 2] = ["xdg-open", "open"];
+
+/// Open the daemon's page in a browser
+///
+/// Prints a link that signs in once, and opens it if this machine has a screen.
+#[derive(Debug, Args)]
+#[command(after_help = FOOTER)]
+pub(super) struct UiCommand {
+    /// Permit the page to change the daemon too: to cancel runs and to show the payloads of events
+    #[arg(long)]
+    control: bool,
+
+    /// Print the link, and open no browser
+    #[arg(long)]
+    no_open: bool,
+
+    /// Where browsers reach the daemon, if that is not its own TCP address
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    #[command(flatten)]
+    sockets: ControlSocketFlags,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+/// A link, as the daemon makes it.
+#[derive(Debug, Deserialize)]
+struct MadeLink {
+    path: String,
+    address: SocketAddr,
+    right: String,
+    lifetime_ms: u64,
+}
+
+/// A link, as it is printed.
+#[derive(Debug, Serialize)]
+struct ShownLink {
+    url: String,
+    right: String,
+    lifetime_ms: u64,
+}
+
+impl UiCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let link: MadeLink = if self.control {
+            self.sockets.interactive_client().ask("POST", "/v1/page/control-link", None)?
+        } else {
+            self.sockets.event_socket.interactive_client().ask("POST", "/v1/page/link", None)?
+        };
+        let base = match &self.url {
+            Some(url) => checked(url)?.to_owned(),
+            None => format!("http://{}", reachable(link.address)),
+        };
+        let url = format!("{base}{}", link.path);
+        if self.output.json {
+            screen.print_json(&ShownLink { url, right: link.right, lifetime_ms: link.lifetime_ms })?;
+            return Ok(Exit::Done);
+        }
+        screen.print(&url)?;
+        let lifetime = coarse_duration(std::time::Duration::from_millis(link.lifetime_ms));
+        screen.note(&format!("the link signs in once, within {lifetime}, with the right to {}", link.right));
+        if !self.no_open && has_screen() && !open(&url) {
+            screen.note("no browser was opened: copy the link");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns an error if this is not where a page could be: it is what the secret is sent to.
+fn checked(url: &str) -> Result<&str, CliError> {
+    let base = url.trim_end_matches('/');
+    let host = base.strip_prefix("https://").or_else(|| base.strip_prefix("http://"));
+    let is_plain = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']);
+    if host.is_some_and(is_plain) {
+        return Ok(base);
+    }
+    Err(CliError::with_help(
+        "`--url` is not an address of a page",
+        "give scheme and host, such as `https://hooks.example.com`",
+    ))
+}
+
+/// An address that a browser on this machine can ask.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let here = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(here, address.port())
+}
+
+/// Whether a browser of this machine has a screen to show itself on.
+fn has_screen() -> bool {
+    let is_remote = env::var_os("SSH_CONNECTION").is_some();
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some());
+    has_display || (!is_remote && env::var_os("__CFBundleIdentifier").is_some())
+}
+
+/// Opens the link in the person's browser. Returns whether a program took it.
+fn open(url: &str) -> bool {
+    redirecting_file(url).is_ok_and(|file| start_opener(&file))
+}
+
+/// Writes a file that only this person can read, and that leads a browser to the link: everybody can see the arguments of a
+/// process.
+fn redirecting_file(url: &str) -> io::Result<PathBuf> {
+    let directory = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
+    let file = directory.join(format!("hookyard-ui-{}.html", std::process::id()));
+    let escaped = url.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    let text = format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={escaped}\">");
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(&file)?.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the person's own browser is no hook")]
+fn start_opener(file: &Path) -> bool {
+    OPENERS.iter().any(|opener| {
+        let mut command = std::process::Command::new(opener);
+        command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secret_goes_to_a_page_only() {
+        for url in ["https://hooks.example.com", "http://127.0.0.1:8787/"] {
+            assert!(checked(url).is_ok(), "{url}");
+        }
+        for url in
+            ["", "hooks.example.com", "ftp://x", "https://", "https://x/?a=", "https://a@b", "https://x/y"]
+        {
+            assert!(checked(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_for_all_is_reached_at_this_machine() {
+        let shown = |address: &str| reachable(address.parse().unwrap()).to_string();
+        assert_eq!(shown("0.0.0.0:1"), "127.0.0.1:1");
+        assert_eq!(shown("[::]:1"), "[::1]:1");
+        assert_eq!(shown("10.0.0.1:1"), "10.0.0.1:1");
+    }
+}

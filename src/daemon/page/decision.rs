@@ -1,0 +1,217 @@
+//! A decision as the page shows it. All that comes from outside is free of the secrets of hooks.
+
+use std::{
+    borrow::Cow,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::Serialize;
+use serde_json::{Map, Value, value::to_value};
+
+use crate::{
+    FinishedEvent,
+    model::{
+        DialectName, Ended, EventAttributes, EventKind, EventPeer, FailureMode, HandlerKind, HookReport,
+        Redactor, Target, Targets, TrustState, Verdict, milliseconds,
+    },
+};
+
+/// A row of the list of decisions.
+#[derive(Debug, Serialize)]
+pub(in crate::daemon) struct DecisionSummary {
+    decision_id: String,
+    /// In milliseconds since 1970.
+    at: u64,
+    workspace_id: String,
+    session_id: String,
+    run_id: String,
+    event: EventKind,
+    tool: Option<String>,
+    verdict: Verdict,
+    by: Option<String>,
+    reason: Option<String>,
+    hooks: usize,
+    /// How many of them failed.
+    failed: usize,
+    changed: bool,
+    /// From the first hook's wait to the last one's end.
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    duration: Duration,
+}
+
+/// A decision with what each hook did.
+#[derive(Debug, Serialize)]
+pub(in crate::daemon) struct DecisionDetails {
+    #[serde(flatten)]
+    summary: DecisionSummary,
+    dialect: DialectName,
+    event_id: Option<String>,
+    tool_call_id: Option<String>,
+    attributes: Map<String, Value>,
+    /// The listener that the event came through, and who sent it.
+    client: Option<String>,
+    snapshot_version: u64,
+    snapshot: Option<String>,
+    patched: Vec<Target>,
+    notes: Vec<String>,
+    reports: Vec<HookStage>,
+}
+
+/// What one hook did.
+#[derive(Debug, Serialize)]
+struct HookStage {
+    hook: String,
+    handler: HandlerKind,
+    ended: Ended,
+    verdict: Verdict,
+    /// From the beginning of the first wait; none if it did not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_ms: Option<f64>,
+    #[serde(rename = "queued_ms", serialize_with = "milliseconds")]
+    queued: Duration,
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    duration: Duration,
+    /// How its policy counted a failure.
+    policy: Option<FailureMode>,
+    error: Option<String>,
+    patched: Vec<Target>,
+    trust: Option<TrustState>,
+    content: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// The payload of an event, as its host sent it and as hooks have changed it.
+#[derive(Debug, Serialize)]
+pub(in crate::daemon) struct DecisionPayload {
+    sent: Map<String, Value>,
+    changed: Map<String, Value>,
+}
+
+impl DecisionSummary {
+    pub(super) fn of(finished: &FinishedEvent) -> Self {
+        let FinishedEvent { run, event, outcome, at, redactor } = finished;
+        let shown = |text: &str| redactor.text(text).into_owned();
+        let failed = outcome.hooks.iter().filter(|report| report.error.is_some()).count();
+        Self {
+            decision_id: outcome.decision_id.to_string(),
+            at: millis(*at),
+            workspace_id: shown(run.workspace_id.as_str()),
+            session_id: shown(run.session_id.as_str()),
+            run_id: shown(run.run_id.as_str()),
+            event: outcome.event,
+            tool: event.attributes.tool_name.as_deref().map(shown),
+            verdict: outcome.verdict,
+            by: outcome.by.as_ref().map(|hook| shown(hook.as_str())),
+            reason: outcome.reason.as_deref().map(shown),
+            hooks: outcome.hooks.len(),
+            failed,
+            changed: !outcome.patched.is_empty(),
+            duration: spanned(&outcome.hooks),
+        }
+    }
+}
+
+impl DecisionDetails {
+    pub(super) fn of(finished: &FinishedEvent) -> Self {
+        let FinishedEvent { event, outcome, redactor, .. } = finished;
+        let first = outcome.hooks.iter().filter_map(queued_at).min();
+        let client = event.origin.as_ref().map(|origin| {
+            let peer = match origin.peer {
+                EventPeer::User(uid) => format!("uid {uid}"),
+                EventPeer::Address(address) => address.to_string(),
+            };
+            format!("{}, {peer}", origin.listener)
+        });
+        Self {
+            dialect: event.dialect,
+            event_id: event.id.as_ref().map(|id| redactor.text(id.as_str()).into_owned()),
+            tool_call_id: event.tool_call_id.as_ref().map(|id| redactor.text(id.as_str()).into_owned()),
+            attributes: attributes(&event.attributes, redactor),
+            client,
+            snapshot_version: outcome.snapshot_version,
+            snapshot: outcome.snapshot_content.as_deref().map(str::to_owned),
+            patched: outcome.patched.iter().map(|(target, _)| target).collect(),
+            notes: outcome.notes.iter().map(|note| redactor.text(&note.text).into_owned()).collect(),
+            reports: outcome.hooks.iter().map(|report| HookStage::of(report, first, redactor)).collect(),
+            summary: DecisionSummary::of(finished),
+        }
+    }
+}
+
+impl HookStage {
+    fn of(report: &HookReport, first: Option<std::time::Instant>, redactor: &Redactor) -> Self {
+        let started = report
+            .started
+            .zip(first)
+            .map(|(started, first)| started.saturating_duration_since(first).as_secs_f64() * 1e3);
+        Self {
+            hook: redactor.text(report.hook.as_str()).into_owned(),
+            handler: report.handler,
+            ended: report.ended,
+            verdict: report.verdict,
+            started_ms: started,
+            queued: report.queued,
+            duration: report.duration,
+            policy: report.failure_mode,
+            error: report.error.as_deref().map(|error| redactor.text(error).into_owned()),
+            patched: report.patched.clone(),
+            trust: report.trust,
+            content: report.content.as_ref().map(|content| content.as_str().to_owned()),
+            warnings: report.warnings.iter().map(|warning| redactor.text(warning).into_owned()).collect(),
+        }
+    }
+}
+
+impl DecisionPayload {
+    pub(super) fn of(finished: &FinishedEvent) -> Self {
+        let FinishedEvent { event, outcome, redactor, .. } = finished;
+        Self { sent: values(&event.targets, redactor), changed: values(&outcome.patched, redactor) }
+    }
+}
+
+fn values(targets: &Targets, redactor: &Redactor) -> Map<String, Value> {
+    let value = |(target, json): (Target, &_)| {
+        let shown = redactor.json(json).ok()?;
+        Some((target.as_str().to_owned(), to_value(&shown).ok()?))
+    };
+    targets.iter().filter_map(value).collect()
+}
+
+fn attributes(attributes: &EventAttributes, redactor: &Redactor) -> Map<String, Value> {
+    let named = [
+        ("agent_name", &attributes.agent_name),
+        ("effective_agent_name", &attributes.effective_agent_name),
+        ("agent_type", &attributes.agent_type),
+        ("model_ref", &attributes.model_ref),
+        ("trigger_type", &attributes.trigger_type),
+        ("run_status", &attributes.run_status),
+        ("source", &attributes.source),
+        ("reason", &attributes.reason),
+        ("trigger", &attributes.trigger),
+        ("notification_type", &attributes.notification_type),
+    ];
+    let shown = named.into_iter().filter_map(|(name, text)| {
+        let text: Cow<'_, str> = redactor.text(text.as_deref()?);
+        Some((name.to_owned(), Value::String(text.into_owned())))
+    });
+    shown.collect()
+}
+
+fn queued_at(report: &HookReport) -> Option<std::time::Instant> {
+    report.started?.checked_sub(report.queued)
+}
+
+/// From the first hook's wait to the last one's end.
+fn spanned(hooks: &[HookReport]) -> Duration {
+    let first = hooks.iter().filter_map(queued_at).min();
+    let last = hooks.iter().filter_map(|report| report.started?.checked_add(report.duration)).max();
+    let span = first.zip(last).map(|(first, last)| last.saturating_duration_since(first));
+    span.unwrap_or_else(|| {
+        hooks.iter().map(|report| report.queued + report.duration).max().unwrap_or_default()
+    })
+}
+
+/// A moment in milliseconds since 1970.
+fn millis(at: SystemTime) -> u64 {
+    u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}

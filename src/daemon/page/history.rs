@@ -1,0 +1,230 @@
+//! The last decisions, in memory: those that stopped something or had a hook that failed, and apart from them all others,
+//! so that many that went well push out none that did not.
+
+use std::{
+    cmp::Reverse,
+    collections::VecDeque,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use parking_lot::Mutex;
+
+use super::decision::{DecisionDetails, DecisionPayload, DecisionSummary};
+use crate::{
+    FinishedEvent, OutcomeObserver,
+    model::{Ended, Targets, Verdict, WorkspaceId},
+};
+
+/// How many decisions of each sort are kept.
+const MOST_DECISIONS: usize = 2000;
+
+/// The memory that those of each sort may take, in bytes.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The approximate memory of a decision without its payload, in bytes.
+const BASE_BYTES: usize = 2048;
+
+/// The last decisions of a daemon.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct DecisionHistory {
+    notable: Mutex<Ring>,
+    others: Mutex<Ring>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    kept: VecDeque<(FinishedEvent, usize)>,
+    bytes: usize,
+}
+
+/// Which decisions are asked for.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct DecisionFilter {
+    pub(in crate::daemon) workspace: Option<WorkspaceId>,
+    pub(in crate::daemon) run: Option<String>,
+    pub(in crate::daemon) tool: Option<String>,
+    pub(in crate::daemon) hook: Option<String>,
+    pub(in crate::daemon) verdict: Option<Verdict>,
+    /// Only those with a hook that failed.
+    pub(in crate::daemon) failed: bool,
+    /// Only those at this moment or later.
+    pub(in crate::daemon) since: Option<Duration>,
+    /// Only those before this moment.
+    pub(in crate::daemon) until: Option<Duration>,
+}
+
+impl DecisionHistory {
+    /// The decisions that were asked for, newest first, and how many more there are.
+    pub(in crate::daemon) fn list(
+        &self,
+        filter: &DecisionFilter,
+        limit: usize,
+    ) -> (Vec<DecisionSummary>, usize) {
+        let mut found = self.notable.lock().matching(filter);
+        found.extend(self.others.lock().matching(filter));
+        found.sort_by_key(|finished| Reverse(finished.at));
+        let left_out = found.len().saturating_sub(limit);
+        found.truncate(limit);
+        // Texts are only freed of secrets where they are shown.
+        (found.iter().map(DecisionSummary::of).collect(), left_out)
+    }
+
+    /// One decision with what each hook did.
+    pub(in crate::daemon) fn details(&self, id: &str) -> Option<DecisionDetails> {
+        self.find(id).as_ref().map(DecisionDetails::of)
+    }
+
+    /// The payload of its event, as it was sent and as hooks have changed it.
+    pub(in crate::daemon) fn payload(&self, id: &str) -> Option<DecisionPayload> {
+        self.find(id).as_ref().map(DecisionPayload::of)
+    }
+
+    fn find(&self, id: &str) -> Option<FinishedEvent> {
+        let notable = self.notable.lock().find(id);
+        notable.or_else(|| self.others.lock().find(id))
+    }
+}
+
+impl OutcomeObserver for DecisionHistory {
+    fn event_finished(&self, finished: FinishedEvent) {
+        let ring = if is_notable(&finished) { &self.notable } else { &self.others };
+        // Freed after the lock: a large payload takes a while.
+        let _gone = ring.lock().push(finished);
+    }
+}
+
+impl Ring {
+    fn push(&mut self, finished: FinishedEvent) -> Vec<FinishedEvent> {
+        let bytes = weight(&finished);
+        let mut gone = Vec::new();
+        if bytes > MOST_BYTES {
+            return gone;
+        }
+        self.kept.push_back((finished, bytes));
+        self.bytes += bytes;
+        while self.kept.len() > MOST_DECISIONS || self.bytes > MOST_BYTES {
+            let Some((oldest, bytes)) = self.kept.pop_front() else { break };
+            self.bytes -= bytes;
+            gone.push(oldest);
+        }
+        gone
+    }
+
+    fn matching(&self, filter: &DecisionFilter) -> Vec<FinishedEvent> {
+        self.kept
+            .iter()
+            .map(|(finished, _)| finished)
+            .filter(|finished| filter.wants(finished))
+            .cloned()
+            .collect()
+    }
+
+    fn find(&self, id: &str) -> Option<FinishedEvent> {
+        let is_it = |(finished, _): &&(FinishedEvent, usize)| finished.outcome.decision_id.to_string() == id;
+        self.kept.iter().rev().find(is_it).map(|(finished, _)| finished.clone())
+    }
+}
+
+impl DecisionFilter {
+    fn wants(&self, finished: &FinishedEvent) -> bool {
+        let FinishedEvent { run, event, outcome, at, .. } = finished;
+        let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let tool = event.attributes.tool_name.as_deref();
+        self.workspace.as_ref().is_none_or(|wanted| *wanted == run.workspace_id)
+            && self
+                .run
+                .as_ref()
+                .is_none_or(|wanted| *wanted == run.run_id.as_str() || *wanted == run.session_id.as_str())
+            && self.tool.as_deref().is_none_or(|wanted| tool == Some(wanted))
+            && self
+                .hook
+                .as_ref()
+                .is_none_or(|wanted| outcome.hooks.iter().any(|report| report.hook.as_str() == wanted))
+            && self.verdict.is_none_or(|wanted| wanted == outcome.verdict)
+            && (!self.failed || has_failed(finished))
+            && self.since.is_none_or(|since| at >= since)
+            && self.until.is_none_or(|until| at < until)
+    }
+}
+
+fn is_notable(finished: &FinishedEvent) -> bool {
+    matches!(finished.outcome.verdict, Verdict::Ask | Verdict::Block | Verdict::Halt) || has_failed(finished)
+}
+
+fn has_failed(finished: &FinishedEvent) -> bool {
+    finished.outcome.hooks.iter().any(|report| !matches!(report.ended, Ended::Completed | Ended::Cancelled))
+}
+
+/// The approximate memory that is kept for a decision, in bytes.
+fn weight(finished: &FinishedEvent) -> usize {
+    let FinishedEvent { event, outcome, .. } = finished;
+    let extra: usize = event.extra.iter().map(|(name, json)| name.len() + json.as_str().len()).sum();
+    let notes: usize = outcome.notes.iter().map(|note| note.text.len()).sum();
+    let errors: usize =
+        outcome.hooks.iter().filter_map(|report| report.error.as_ref()).map(|it| it.len()).sum();
+    BASE_BYTES + json_bytes(&event.targets) + json_bytes(&outcome.patched) + extra + notes + errors
+}
+
+fn json_bytes(targets: &Targets) -> usize {
+    targets.iter().map(|(_, json)| json.as_str().len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::SystemTime};
+
+    use super::*;
+    use crate::{
+        RunRef,
+        model::{
+            DecisionId, Event, EventKind, HandlerKind, HookName, HookReport, Outcome, Redactor, RunId,
+            SessionId,
+        },
+    };
+
+    fn finished(number: u64, run: &str, verdict: Verdict, ended: Ended) -> FinishedEvent {
+        let ids = (SessionId::new("s").unwrap(), RunId::new(run).unwrap());
+        let event = Event::new(EventKind::BeforeToolDispatch, ids.0.clone(), ids.1.clone());
+        let hook = HookName::new("guard").unwrap();
+        let mut outcome = Outcome::proceed(DecisionId::new(1, number), EventKind::BeforeToolDispatch, 1);
+        outcome.verdict = verdict;
+        outcome.hooks = vec![HookReport::new(hook, HandlerKind::Command, ended)];
+        let workspace_id = WorkspaceId::new("shop").unwrap();
+        FinishedEvent {
+            run: Arc::new(RunRef { workspace_id, session_id: ids.0, run_id: ids.1 }),
+            event: Arc::new(event),
+            outcome: Arc::new(outcome),
+            at: SystemTime::now(),
+            redactor: Redactor::default(),
+        }
+    }
+
+    #[test]
+    fn what_went_well_pushes_out_nothing_that_did_not() {
+        let history = DecisionHistory::default();
+        history.event_finished(finished(1, "blocked", Verdict::Block, Ended::Completed));
+        history.event_finished(finished(2, "failed", Verdict::Proceed, Ended::TimedOut));
+        for number in 0..=MOST_DECISIONS as u64 {
+            history.event_finished(finished(3 + number, "well", Verdict::Proceed, Ended::Completed));
+        }
+        let all = |filter: &DecisionFilter| {
+            let (found, left_out) = history.list(filter, 10_000);
+            assert_eq!(left_out, 0);
+            found.len()
+        };
+        assert_eq!(all(&DecisionFilter::default()), MOST_DECISIONS + 2);
+        assert_eq!(all(&DecisionFilter { verdict: Some(Verdict::Block), ..DecisionFilter::default() }), 1);
+        assert_eq!(all(&DecisionFilter { failed: true, ..DecisionFilter::default() }), 1);
+        assert_eq!(all(&DecisionFilter { run: Some("blocked".into()), ..DecisionFilter::default() }), 1);
+        assert_eq!(
+            all(&DecisionFilter { run: Some("s".into()), ..DecisionFilter::default() }),
+            MOST_DECISIONS + 2
+        );
+        assert_eq!(all(&DecisionFilter { hook: Some("other".into()), ..DecisionFilter::default() }), 0);
+        assert_eq!(all(&DecisionFilter { tool: Some("Bash".into()), ..DecisionFilter::default() }), 0);
+        let (found, left_out) = history.list(&DecisionFilter::default(), 3);
+        assert_eq!((found.len(), left_out), (3, MOST_DECISIONS - 1));
+        let id = history.notable.lock().kept[0].0.outcome.decision_id.to_string();
+        assert!(history.details(&id).is_some() && history.payload("unknown").is_none());
+    }
+}

@@ -1,0 +1,15 @@
+//! The page that browsers get: its files, who has signed in, what hooks do now, and the last decisions. `routes/page.rs`
+//! and its neighbours answer the requests.
+
+mod assets;
+mod decision;
+mod history;
+mod live;
+mod live_view;
+mod sessions;
+
+pub(super) use assets::{CONTENT_SECURITY_POLICY, PageFile, page_file};
+pub(super) use decision::{DecisionDetails, DecisionPayload, DecisionSummary};
+pub(super) use history::{DecisionFilter, DecisionHistory};
+pub(super) use live::LiveActivity;
+pub(super) use sessions::{PageLink, PageSessions, SignInError};

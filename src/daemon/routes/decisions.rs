@@ -1,0 +1,189 @@
+//! Lists and shows the last decisions, with its part of the route table.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Json, extract::State, http::StatusCode, routing::on};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    extract::{ApiQuery, PathParameter, workspace_id},
+    operation::{
+        BodySchema::{AnyObject, One},
+        Operation, Parameter, RequestLimit, ResponseContent, Route, RouteMethod, ok,
+    },
+    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION, VERDICT},
+    stream::verdict,
+};
+use crate::daemon::{
+    auth::AccessRight,
+    error::ApiError,
+    page::{DecisionDetails, DecisionFilter, DecisionHistory, DecisionPayload, DecisionSummary},
+    schema::{Component, object, unsigned},
+    state::DaemonState,
+};
+
+/// How many decisions are listed by default.
+const DEFAULT_LIMIT: usize = 100;
+
+/// The largest `limit` of a list.
+const MAX_LIMIT: usize = 4000;
+
+/// The largest moment: up to here, all that reads JSON agrees about whole numbers.
+const MAX_MOMENT: u64 = 9_007_199_254_740_991;
+
+const RUN: Parameter = Parameter::query("run_id", "Only those of this run or session", any_string);
+const TOOL: Parameter = Parameter::query("tool", "Only those about this tool", any_string);
+const HOOK: Parameter = Parameter::query("hook", "Only those that this hook was asked for", any_string);
+const FAILED: Parameter =
+    Parameter::query("failed", "Only those with a hook that failed", || json!({ "type": "boolean" }));
+const SINCE: Parameter =
+    Parameter::query("since", "Only those since this moment, in milliseconds since 1970", moment);
+const UNTIL: Parameter =
+    Parameter::query("until", "Only those before this moment, in milliseconds since 1970", moment);
+const LIMIT: Parameter = Parameter::query(
+    "limit",
+    "The maximum number of decisions, 100 by default",
+    || json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT }),
+);
+const DECISION: Parameter = Parameter::path("id", "The ID of the decision", any_string);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecisionsQuery {
+    workspace_id: Option<String>,
+    run_id: Option<String>,
+    tool: Option<String>,
+    hook: Option<String>,
+    verdict: Option<String>,
+    failed: Option<bool>,
+    since: Option<u64>,
+    until: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// The last decisions.
+#[derive(Debug, Serialize)]
+struct DecisionsView {
+    decisions: Vec<DecisionSummary>,
+    left_out: usize,
+}
+
+pub(super) static DECISIONS_VIEW: Component = Component::built("DecisionsView", || {
+    let decisions = json!({ "type": "array", "items": { "type": "object" }, "description": "The decisions, newest first." });
+    let left_out = unsigned("The number of decisions beyond the limit.");
+    object("The last decisions.", [("decisions", decisions), ("left_out", left_out)], &[])
+});
+
+pub(super) const DECISIONS: Route = Route {
+    path: "/v1/decisions",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "listDecisions",
+        tag: "decisions",
+        right: AccessRight::Read,
+        summary: "List the last decisions, newest first.",
+        description: "They are kept in memory, where the daemon has a TCP address: the last 2,000 that asked, blocked, halted or had a hook that failed, and the last 2,000 others, of at most 16 MiB each. The audit has all.",
+        parameters: &[ONE_WORKSPACE, RUN, TOOL, HOOK, VERDICT, FAILED, SINCE, UNTIL, LIMIT],
+        request: None,
+        success: &[ok("The decisions", ResponseContent::Json(One(&DECISIONS_VIEW)))],
+        errors: &[INVALID_QUERY, NO_HISTORY],
+        handler: |method| on(method, list),
+    }],
+};
+
+pub(super) const DETAILS: Route = Route {
+    path: "/v1/decisions/{id}",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "getDecision",
+        tag: "decisions",
+        right: AccessRight::Read,
+        summary: "Show a decision with what each hook did, and when.",
+        description: "",
+        parameters: &[DECISION],
+        request: None,
+        success: &[ok("The decision", ResponseContent::Json(AnyObject))],
+        errors: &[UNKNOWN_DECISION, NO_HISTORY],
+        handler: |method| on(method, details),
+    }],
+};
+
+pub(super) const PAYLOAD: Route = Route {
+    path: "/v1/decisions/{id}/payload",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "getDecisionPayload",
+        tag: "decisions",
+        right: AccessRight::Control,
+        summary: "Show the payload of a decision's event, as it was sent and as hooks have changed it.",
+        description: "Without the secrets of hooks. As for recordings, it needs the right to control.",
+        parameters: &[DECISION],
+        request: None,
+        success: &[ok("The payload", ResponseContent::Json(AnyObject))],
+        errors: &[UNKNOWN_DECISION, NO_HISTORY],
+        handler: |method| on(method, payload),
+    }],
+};
+
+async fn list(
+    State(state): State<Arc<DaemonState>>,
+    ApiQuery(query): ApiQuery<DecisionsQuery>,
+) -> Result<Json<DecisionsView>, ApiError> {
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        let message = format!("the limit {limit} is out of range");
+        return Err(ApiError::bad_request("bad_query", message, format!("use 1 to {MAX_LIMIT}")));
+    }
+    let filter = DecisionFilter {
+        workspace: query.workspace_id.as_deref().map(workspace_id).transpose()?,
+        run: query.run_id,
+        tool: query.tool,
+        hook: query.hook,
+        verdict: query.verdict.as_deref().map(verdict).transpose()?,
+        failed: query.failed.unwrap_or_default(),
+        since: query.since.map(Duration::from_millis),
+        until: query.until.map(Duration::from_millis),
+    };
+    let (decisions, left_out) = history(&state)?.list(&filter, limit);
+    Ok(Json(DecisionsView { decisions, left_out }))
+}
+
+async fn details(
+    State(state): State<Arc<DaemonState>>,
+    PathParameter(id): PathParameter,
+) -> Result<Json<DecisionDetails>, ApiError> {
+    history(&state)?.details(&id).map(Json).ok_or_else(unknown_decision)
+}
+
+async fn payload(
+    State(state): State<Arc<DaemonState>>,
+    PathParameter(id): PathParameter,
+) -> Result<Json<DecisionPayload>, ApiError> {
+    history(&state)?.payload(&id).map(Json).ok_or_else(unknown_decision)
+}
+
+fn history(state: &DaemonState) -> Result<&DecisionHistory, ApiError> {
+    state.observers.history.as_deref().ok_or_else(|| {
+        let message = "the daemon keeps no decisions, because it has no address for browsers";
+        let hint = "set `listen.tcp`, or search the audit with `hookyard audit`";
+        ApiError::new(StatusCode::CONFLICT, "no_history", message, hint)
+    })
+}
+
+fn unknown_decision() -> ApiError {
+    let hint =
+        "only the last ones are kept; `hookyard audit --decision` finds it in the audit, if that is on";
+    ApiError::not_found("unknown_decision", "unknown decision", hint)
+}
+
+fn any_string() -> Value {
+    json!({ "type": "string" })
+}
+
+fn moment() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": MAX_MOMENT })
+}

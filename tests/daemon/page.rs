@@ -1,0 +1,282 @@
+//! The page for browsers: what its files may load, who signs in, and what a session may do.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+use crate::{
+    http_server::raw_connection::{RawConnection, Reply},
+    support::{
+        daemon::{Daemon, DaemonSetup},
+        wait::wait_until,
+    },
+};
+
+const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\nhandler:\n  type: command\n  \
+                     command: 'echo \"no $KEY\" >&2; exit 2'\n";
+
+fn setup() -> DaemonSetup {
+    DaemonSetup::new()
+        .file("shop/.openharness/hooks/guard.yaml", GUARD)
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .argument("--tcp")
+        .argument("127.0.0.1:0")
+}
+
+/// What a browser sends and keeps.
+struct Browser {
+    address: String,
+    cookie: String,
+    token: String,
+}
+
+impl Browser {
+    /// One that has nothing yet.
+    fn at(daemon: &Daemon) -> Self {
+        Self { address: daemon.tcp(), cookie: String::new(), token: String::new() }
+    }
+
+    /// A request of the page, with more headers.
+    fn ask_with(&self, (method, path): (&str, &str), headers: &str, body: &str) -> Reply {
+        let Self { address, cookie, token } = self;
+        let own = if token.is_empty() {
+            String::new()
+        } else {
+            format!("cookie: other=1; {cookie}\r\nx-hookyard-page: {token}\r\n")
+        };
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\n{own}{headers}");
+        let length = body.len();
+        let request =
+            format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
+        RawConnection::tcp(address).send(request).reply_to(method)
+    }
+
+    fn ask(&self, method: &str, path: &str) -> Reply {
+        let from_page = format!("origin: http://{}\r\nsec-fetch-site: same-origin\r\n", self.address);
+        self.ask_with((method, path), &from_page, "")
+    }
+
+    /// Signs in with a code, and keeps what it gets.
+    fn sign_in(&mut self, code: &str) -> Reply {
+        let from_page = format!("origin: http://{}\r\nsec-fetch-site: same-origin\r\n", self.address);
+        let body = json!({ "code": code }).to_string();
+        let reply = self.ask_with(("POST", "/v1/page/session"), &from_page, &body);
+        if reply.status == 200 {
+            let cookie = reply.header("set-cookie").expect("a cookie");
+            assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+            cookie.split(';').next().expect("a cookie").clone_into(&mut self.cookie);
+            parsed(&reply)["token"].as_str().expect("a token").clone_into(&mut self.token);
+        }
+        reply
+    }
+}
+
+fn parsed(reply: &Reply) -> Value {
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+/// The code of a new link.
+fn code(daemon: &Daemon, flags: &[&str]) -> String {
+    let mut command = Command::cargo_bin("hookyard").unwrap();
+    command.args(["ui", "--no-open", "--json", "--socket"]).arg(daemon.socket()).args(flags);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let link: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let url = link["url"].as_str().unwrap();
+    let (base, code) = url.split_once("/#sign-in=").unwrap();
+    assert_eq!(base, format!("http://{}", daemon.tcp()));
+    code.to_owned()
+}
+
+fn signed_in(daemon: &Daemon, flags: &[&str]) -> Browser {
+    let mut browser = Browser::at(daemon);
+    assert_eq!(browser.sign_in(&code(daemon, flags)).status, 200);
+    browser
+}
+
+fn send_event(daemon: &Daemon, run: &str) -> Value {
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": run, "workspace_id": "shop",
+                        "tool_name": "Bash", "tool_input": { "command": "ls" } });
+    daemon.post("/v1/events", &event)
+}
+
+#[test]
+fn the_files_may_load_nothing_else_and_be_framed_nowhere() {
+    let daemon = setup().serve();
+    let browser = Browser::at(&daemon);
+    // As a link in a chat leads there.
+    let reply =
+        browser.ask_with(("GET", "/"), "sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\n", "");
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = reply.header("content-security-policy").unwrap();
+    for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("data:"), "{policy}");
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-cache"),
+    ] {
+        assert_eq!(reply.header(name), Some(value));
+    }
+    assert_eq!(reply.header("access-control-allow-origin"), None);
+    let text = String::from_utf8(reply.body).unwrap();
+    for file in ["/page/app.js", "/page/app.css", "/page/icon.svg"] {
+        assert!(text.contains(file), "{text}");
+        let plain = browser.ask("GET", file);
+        assert_eq!(plain.status, 200);
+        let tag = plain.header("etag").unwrap();
+        assert_eq!(browser.ask_with(("GET", file), &format!("if-none-match: {tag}\r\n"), "").status, 304);
+        let packed = browser.ask_with(("GET", file), "accept-encoding: gzip, br\r\n", "");
+        assert_eq!(packed.header("content-encoding"), Some("gzip"));
+        assert_eq!(&packed.body[..2], [0x1f, 0x8b], "{file}");
+    }
+    assert_eq!(browser.ask("GET", "/page/..%2findex.html").status, 404);
+    let foreign = Browser { address: daemon.tcp(), ..Browser::at(&daemon) };
+    let rebound =
+        RawConnection::tcp(&foreign.address).send("GET / HTTP/1.1\r\nhost: evil.example\r\n\r\n").reply();
+    assert_eq!((rebound.status, rebound.code().as_str()), (403, "forbidden"));
+    daemon.finish();
+}
+
+#[test]
+fn a_link_signs_in_once_and_from_the_page_only() {
+    let daemon = setup().serve();
+    let code = code(&daemon, &[]);
+    let mut browser = Browser::at(&daemon);
+    let body = json!({ "code": code }).to_string();
+    let try_with = |headers: &str| browser.ask_with(("POST", "/v1/page/session"), headers, &body);
+    let here = format!("http://{}", daemon.tcp());
+    for (headers, status, code) in [
+        (String::new(), 400, "no_origin"),
+        ("origin: http://evil.example\r\n".to_owned(), 403, "forbidden"),
+        ("origin: null\r\n".to_owned(), 403, "forbidden"),
+        (format!("origin: {here}\r\nsec-fetch-site: cross-site\r\n"), 403, "forbidden"),
+        (format!("origin: {here}0\r\n"), 403, "forbidden"),
+    ] {
+        let reply = try_with(&headers);
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{headers}");
+    }
+    assert_eq!(browser.sign_in("guessed").code(), "bad_link");
+    assert_eq!(browser.sign_in(&code).status, 200);
+    let mut other = Browser::at(&daemon);
+    let again = other.sign_in(&code);
+    assert_eq!((again.status, again.code().as_str()), (403, "bad_link"));
+    assert_eq!(parsed(&browser.ask("GET", "/v1/page/session"))["right"], "read");
+    daemon.finish();
+}
+
+#[test]
+fn a_session_may_what_its_link_was_asked_for() {
+    let daemon = setup().serve();
+    let reader = signed_in(&daemon, &[]);
+    let decision = send_event(&daemon, "r")["decision_id"].as_str().unwrap().to_owned();
+    for path in ["/v1/status", "/v1/hooks", "/v1/runs", "/v1/decisions", "/metrics"] {
+        assert_eq!(reader.ask("GET", path).status, 200, "{path}");
+    }
+    let payload = format!("/v1/decisions/{decision}/payload");
+    for (method, path) in [("POST", "/v1/reload"), ("DELETE", "/v1/runs/r"), ("GET", payload.as_str())] {
+        let reply = reader.ask(method, path);
+        assert_eq!((reply.status, reply.code().as_str()), (403, "needs_control"), "{method} {path}");
+    }
+    let controller = signed_in(&daemon, &["--control"]);
+    assert_eq!(controller.ask("GET", &payload).status, 200);
+    assert_eq!(controller.ask("DELETE", "/v1/runs/r").status, 200);
+    // Neither the cookie nor the token suffices, nor a request of another page.
+    let without_token = Browser { token: String::new(), ..signed_in(&daemon, &["--control"]) };
+    let cookie = format!("cookie: {}\r\n", without_token.cookie);
+    assert_eq!(without_token.ask_with(("POST", "/v1/reload"), &cookie, "").status, 403);
+    let without_cookie = Browser { cookie: "hookyard_1=0".to_owned(), ..signed_in(&daemon, &["--control"]) };
+    assert_eq!(without_cookie.ask("POST", "/v1/reload").code(), "signed_out");
+    let foreign = controller.ask_with(("POST", "/v1/reload"), "origin: http://evil.example\r\n", "");
+    assert_eq!((foreign.status, foreign.code().as_str()), (401, "signed_out"));
+    assert_eq!(foreign.header("access-control-allow-origin"), None);
+    assert_eq!(controller.ask("POST", "/v1/reload").status, 200);
+    daemon.finish();
+}
+
+#[test]
+fn a_session_ends_with_its_sign_out_and_with_the_tokens() {
+    let setup = setup().file("token", "the-first-token-for-events");
+    let token = setup.path().join("token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let daemon = setup.settings("listen: { token_file: $DIR/token }").serve();
+    let browser = signed_in(&daemon, &[]);
+    let mut stream = RawConnection::tcp(&browser.address);
+    let Browser { address, cookie, token: secret } = &browser;
+    stream.send(format!(
+        "GET /v1/now HTTP/1.1\r\nhost: {address}\r\ncookie: {cookie}\r\nx-hookyard-page: {secret}\r\n\r\n"
+    ));
+    wait_until("the stream tells of now", || stream.more().is_ok() && stream.text().contains("event: now"));
+    assert_eq!(browser.ask("DELETE", "/v1/page/session").status, 204);
+    wait_until("the stream ends", || stream.more().is_ok() && stream.text().ends_with("\r\n0\r\n\r\n"));
+    assert_eq!(browser.ask("GET", "/v1/status").code(), "signed_out");
+    let browser = signed_in(&daemon, &[]);
+    fs::write(&token, "the-second-token-for-events").unwrap();
+    assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+    assert_eq!(browser.ask("GET", "/v1/status").code(), "signed_out");
+    daemon.finish();
+}
+
+#[test]
+fn decisions_are_kept_with_what_each_hook_did() {
+    let daemon = setup().serve();
+    let decision = send_event(&daemon, "first")["decision_id"].as_str().unwrap().to_owned();
+    send_event(&daemon, "second");
+    let found = |query: &str| daemon.get(&format!("/v1/decisions{query}"))["decisions"].clone();
+    wait_until("both are kept", || found("").as_array().is_some_and(|all| all.len() == 2));
+    assert_eq!(found("")[0]["run_id"], "second", "the newest is first");
+    let first = found("?run_id=first&verdict=block&tool=Bash&hook=guard&workspace_id=shop");
+    assert_eq!(first.as_array().unwrap().len(), 1);
+    assert_eq!((&first[0]["by"], &first[0]["decision_id"]), (&json!("guard"), &json!(decision)));
+    for query in ["?run_id=third", "?verdict=allow", "?tool=Write", "?hook=other", "?failed=true", "?until=1"]
+    {
+        assert_eq!(found(query), json!([]), "{query}");
+    }
+    let details = daemon.get(&format!("/v1/decisions/{decision}"));
+    let report = &details["reports"][0];
+    assert_eq!(
+        (&report["hook"], &report["ended"], &report["verdict"]),
+        (&json!("guard"), &json!("completed"), &json!("block"))
+    );
+    assert!(report["duration_ms"].as_f64().unwrap() > 0.0 && details.get("sent").is_none(), "{details}");
+    let payload = daemon.control().send("GET", &format!("/v1/decisions/{decision}/payload"), None).unwrap();
+    let payload: Value = serde_json::from_slice(&payload.body).unwrap();
+    assert_eq!(payload, json!({ "sent": { "tool_input": { "command": "ls" } }, "changed": {} }));
+    daemon.finish();
+}
+
+#[test]
+fn what_hooks_do_is_added_up_once_a_second() {
+    let daemon = setup().serve();
+    let mut stream = RawConnection::unix(&daemon);
+    stream.send("GET /v1/now HTTP/1.1\r\nhost: h\r\n\r\n");
+    wait_until("somebody is told", || stream.more().is_ok() && stream.text().contains("event: now"));
+    for number in 0..50 {
+        send_event(&daemon, &format!("run-{number}"));
+    }
+    wait_until("all are counted", || stream.more().is_ok() && stream.text().contains("\"invocations\":50"));
+    let text = stream.text();
+    let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+    let now: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(now["hooks"][0]["verdicts"]["block"], 50);
+    assert_eq!((&now["events"]["total"], &now["dropped"]), (&json!(50), &json!(0)));
+    assert!(now["pools"].as_array().unwrap().iter().any(|pool| pool["pool"] == "command"));
+    // However many events there are, the stream has one view a second.
+    assert!(text.matches("event: now").count() < 60, "{text}");
+    daemon.finish();
+}
+
+#[test]
+fn a_daemon_without_an_address_has_no_page_and_says_so() {
+    let daemon = DaemonSetup::new().serve();
+    let mut command = Command::cargo_bin("hookyard").unwrap();
+    let output = command.args(["ui", "--socket"]).arg(daemon.socket()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains("no address for browsers") && text.contains("listen.tcp"), "{text}");
+    assert_eq!(daemon.send("GET", "/v1/decisions", None).status, 409);
+    daemon.finish();
+}

@@ -184,7 +184,7 @@ function Stages({ details }: { details: DecisionDetails }) {
             {stage.trust && ` · ${stage.trust}`}
             {stage.content && ` · content ${stage.content.slice(0, 12)}`}
           </p>
-          {stage.error && <pre class="why">{stage.error}</pre>}
+          {stage.error && <pre class="why" tabIndex={0}>{stage.error}</pre>}
           {stage.policy && <p class="sub">{stage.policy === "fail_open" ? "The failure was let pass, as the hook's policy says." : "The failure counted as the verdict above, as the hook's policy says."}</p>}
           {stage.warnings.map((warning, at) => (
             <p class="sub" key={at}>
@@ -294,7 +294,7 @@ function Details({ id, right }: { id: string; right: Right }) {
       <h1>
         <VerdictBadge verdict={it.verdict} /> {it.event}
       </h1>
-      {it.reason && <blockquote class="why">{it.reason}</blockquote>}
+      {it.reason && <blockquote class="why" tabIndex={0}>{it.reason}</blockquote>}
       <p>
         {it.by ? `Decided by the hook ${it.by}.` : it.changed ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
         <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.</span>
@@ -303,7 +303,7 @@ function Details({ id, right }: { id: string; right: Right }) {
       {it.notes.length > 0 && (
         <Section title="Notes">
           {it.notes.map((note, index) => (
-            <pre key={index} class="why">
+            <pre key={index} class="why" tabIndex={0}>
               {note}
             </pre>
           ))}

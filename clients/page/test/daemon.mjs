@@ -74,8 +74,8 @@ export class Daemon {
     this.agent = new Agent({ keepAlive: true, maxSockets: 32 });
   }
 
-  /// Starts it, and waits until it takes events. `settings` are more lines of its settings file.
-  async start(settings = "") {
+  /// Starts it, and waits until it takes events. Without `hostile`, it has no workspace of an attacker.
+  async start({ hostile: isAttacked = true } = {}) {
     for (const [path, text] of Object.entries(HOOKS)) this.write(path, text);
     mkdirSync(join(this.directory, "home"), { recursive: true });
     const root = (name) => JSON.stringify(join(this.directory, name));
@@ -89,8 +89,7 @@ workspaces:
   shop: { root: ${root("shop")} }
   billing: { root: ${root("billing")} }
   broken: { root: ${root("broken")} }
-  ${hostile}: { root: ${root("hostile")} }
-${settings}`,
+${isAttacked ? `  ${hostile}: { root: ${root("hostile")} }\n` : ""}`,
     );
     this.process = spawn(PROGRAM, ["serve", "--home", join(this.directory, "home"), "--config", join(this.directory, "hookyard.yaml"), "--socket", this.socket], {
       cwd: this.directory,

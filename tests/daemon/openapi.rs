@@ -85,6 +85,7 @@ const TABLE: &[Row] = &[
     ("GET", "/v1/decisions", "/v1/decisions?workspace_id=shop&since=0&until=1&limit=1", None, 200),
     ("GET", "/v1/decisions", "/v1/decisions?verdict=maybe", None, 400),
     ("GET", "/v1/decisions", "/v1/decisions?limit=0", None, 400),
+    ("GET", "/v1/decisions", "/v1/decisions?until=9007199254740992", None, 400),
     ("GET", "/v1/decisions/{id}", "/v1/decisions/none", None, 404),
     ("GET", "/v1/decisions/{id}", "/v1/decisions/%ff", None, 400),
     ("GET", "/v1/decisions/{id}/payload", "/v1/decisions/none/payload", None, 404),

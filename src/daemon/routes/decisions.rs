@@ -12,15 +12,18 @@ use super::{
         BodySchema::{AnyObject, One},
         Operation, Parameter, RequestLimit, ResponseContent, Route, RouteMethod, ok,
     },
-    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION, VERDICT},
+    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION},
     stream::verdict,
 };
-use crate::daemon::{
-    auth::AccessRight,
-    error::ApiError,
-    page::{DecisionDetails, DecisionFilter, DecisionHistory, DecisionPayload, DecisionSummary},
-    schema::{Component, object, unsigned},
-    state::DaemonState,
+use crate::{
+    daemon::{
+        auth::AccessRight,
+        error::ApiError,
+        page::{DecisionDetails, DecisionFilter, DecisionHistory, DecisionPayload, DecisionSummary},
+        schema::{Component, object, unsigned},
+        state::DaemonState,
+    },
+    model::Verdict,
 };
 
 /// How many decisions are listed by default.
@@ -35,6 +38,7 @@ const MAX_MOMENT: u64 = 9_007_199_254_740_991;
 const RUN: Parameter = Parameter::query("run_id", "Only those of this run or session", any_string);
 const TOOL: Parameter = Parameter::query("tool", "Only those about this tool", any_string);
 const HOOK: Parameter = Parameter::query("hook", "Only those that this hook was asked for", any_string);
+const VERDICT: Parameter = Parameter::query("verdict", "Only those that ended so", verdict_name);
 const FAILED: Parameter =
     Parameter::query("failed", "Only those with a hook that failed", || json!({ "type": "boolean" }));
 const SINCE: Parameter =
@@ -145,11 +149,19 @@ async fn list(
         hook: query.hook,
         verdict: query.verdict.as_deref().map(verdict).transpose()?,
         failed: query.failed.unwrap_or_default(),
-        since: query.since.map(Duration::from_millis),
-        until: query.until.map(Duration::from_millis),
+        since: query.since.map(since_epoch).transpose()?,
+        until: query.until.map(since_epoch).transpose()?,
     };
     let (decisions, left_out) = history(&state)?.list(&filter, limit);
     Ok(Json(DecisionsView { decisions, left_out }))
+}
+
+fn since_epoch(moment: u64) -> Result<Duration, ApiError> {
+    if moment > MAX_MOMENT {
+        let hint = "use milliseconds since 1970";
+        return Err(ApiError::bad_request("bad_query", format!("the moment {moment} is out of range"), hint));
+    }
+    Ok(Duration::from_millis(moment))
 }
 
 async fn details(
@@ -178,6 +190,11 @@ fn unknown_decision() -> ApiError {
     let hint =
         "only the last ones are kept; `hookyard audit --decision` finds it in the audit, if that is on";
     ApiError::not_found("unknown_decision", "unknown decision", hint)
+}
+
+fn verdict_name() -> Value {
+    let names = Verdict::ALL.map(Verdict::as_str);
+    json!({ "type": "string", "enum": names })
 }
 
 fn any_string() -> Value {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 from fleet import BUNDLE, Fleet
@@ -78,14 +77,8 @@ class Publisher:
         required = [word for name, *_ in guards for word in ("--require", name)]
         self.run("build", "guards", "--name", NAME, "--version", str(version), "--expires", "90d", *required, "--output", archive)
         self.run("sign", archive, "--key", "guards.key")
-        self._wait_for_another_second()
         self.run("push", archive, self.fleet.url, "--token-file", str(self.fleet.plane / "publish-token"))
         return version
-
-    def _wait_for_another_second(self) -> None:
-        """nginx gives two versions of one second and size the same entity tag, and no edge would see the second one."""
-        last = self.statement.stat().st_mtime if self.statement.exists() else 0.0
-        time.sleep(max(0.0, int(last) + 1 - time.time()))
 
     def _write(self, name: str, text: str, mode: int) -> None:
         path = self.directory / name

@@ -4,7 +4,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::{
     Response, StatusCode, Url,
-    header::{ACCEPT_ENCODING, DATE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION},
+    header::{
+        ACCEPT_ENCODING, DATE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED,
+        LOCATION,
+    },
 };
 use tokio::time::timeout;
 
@@ -22,6 +25,9 @@ const ARCHIVE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The longest entity tag that is sent back, in bytes.
 const LONGEST_ETAG: usize = 256;
+
+/// How long ago a statement must have been changed for its entity tag to be its own.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// The connection to the server of a bundle.
 #[derive(Debug)]
@@ -58,8 +64,8 @@ impl BundleServer {
             let response = self.get(self.address.url().clone(), etag).await?;
             let headers = response.headers();
             let known = etag.is_some() && response.status() == StatusCode::NOT_MODIFIED;
-            let etag = headers.get(ETAG).filter(|tag| tag.len() <= LONGEST_ETAG).cloned();
-            let time = headers.get(DATE).and_then(|date| http_date(date.to_str().ok()?));
+            let etag = settled_tag(headers);
+            let time = date_of(headers, DATE);
             if known {
                 return Ok(PollAnswer { statement: None, etag, time });
             }
@@ -140,6 +146,21 @@ async fn read_bounded(mut response: Response, most: usize) -> Result<Vec<u8>, St
     Ok(body)
 }
 
+/// The entity tag of a statement, unless the statement may still change without it: servers such as nginx make it of the
+/// size and of the second of the last change.
+fn settled_tag(headers: &HeaderMap) -> Option<HeaderValue> {
+    let tag = headers.get(ETAG).filter(|tag| tag.len() <= LONGEST_ETAG)?;
+    let changed = date_of(headers, LAST_MODIFIED).zip(date_of(headers, DATE));
+    let is_settled = |(changed, now): (SystemTime, SystemTime)| {
+        now.duration_since(changed).is_ok_and(|age| age >= SETTLED_AFTER)
+    };
+    changed.is_none_or(is_settled).then(|| tag.clone())
+}
+
+fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    http_date(headers.get(name)?.to_str().ok()?)
+}
+
 /// The time of a header such as `Thu, 26 Nov 2026 18:15:33 GMT`, the one form in which servers write it.
 fn http_date(text: &str) -> Option<SystemTime> {
     const MONTHS: [&str; 12] =
@@ -154,6 +175,24 @@ fn http_date(text: &str) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_that_two_statements_may_have_is_not_kept() {
+        let tag = |changed: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ETAG, HeaderValue::from_static("\"6747-198\""));
+            headers.insert(DATE, HeaderValue::from_static("Thu, 26 Nov 2026 18:15:33 GMT"));
+            if let Some(changed) = changed {
+                headers.insert(LAST_MODIFIED, HeaderValue::from_static(changed));
+            }
+            settled_tag(&headers).is_some()
+        };
+        assert!(tag(None), "the server says no time: its tag is of the content");
+        assert!(tag(Some("Thu, 26 Nov 2026 18:15:31 GMT")));
+        assert!(!tag(Some("Thu, 26 Nov 2026 18:15:32 GMT")));
+        assert!(!tag(Some("Thu, 26 Nov 2026 18:15:33 GMT")));
+        assert!(!tag(Some("Thu, 26 Nov 2026 18:15:40 GMT")), "a clock that is ahead");
+    }
 
     #[test]
     fn the_date_of_a_server_is_read() {

@@ -39,6 +39,8 @@ pub(in crate::daemon) struct Spool {
     /// Held while lines are written, and no other lock meanwhile for longer than a moment.
     open: Mutex<Option<OpenFile>>,
     files: Mutex<SpoolFiles>,
+    /// Where the last batch began, and its bytes: one that has to be sent again is the same, whatever was added meanwhile.
+    last: Mutex<Option<(SpoolPlace, u64)>>,
     /// Held by who ships.
     lock: Mutex<Option<File>>,
     /// Somebody has added lines.
@@ -113,6 +115,7 @@ impl Spool {
             directory,
             open: Mutex::default(),
             files: Mutex::default(),
+            last: Mutex::default(),
             lock: Mutex::default(),
             added: Notify::new(),
         })
@@ -309,12 +312,21 @@ impl Spool {
 
     /// Whole lines from a place on, at most so many; more bytes than usual where one line is as large.
     fn lines(&self, from: SpoolPlace, left: u64, most: usize) -> io::Result<Vec<u8>> {
+        let last = *self.last.lock();
+        if let Some((_, length)) = last.filter(|(place, _)| *place == from) {
+            let bytes = self.directory.read(from, length)?;
+            // A server may have asked for fewer lines.
+            if bytes.len() as u64 == length && count_lines(&bytes) <= most as u64 {
+                return Ok(bytes);
+            }
+        }
         let mut bytes = self.directory.read(from, left.min(BATCH_BYTES))?;
         if !bytes.contains(&b'\n') {
             bytes = self.directory.read(from, left)?;
         }
         let end = memchr::memchr_iter(b'\n', &bytes).take(most).last();
         bytes.truncate(end.ok_or(io::ErrorKind::UnexpectedEof)? + 1);
+        *self.last.lock() = Some((from, bytes.len() as u64));
         Ok(bytes)
     }
 

@@ -90,6 +90,21 @@ fn what_is_shipped_is_not_shipped_again_and_what_is_not_is() {
 }
 
 #[test]
+fn a_batch_that_is_sent_again_is_the_same_and_has_its_name() {
+    let data = TempDir::new().unwrap();
+    let spool = spool(data.path());
+    spool.add(b"1\n2\n").unwrap();
+    let first = spool.next(9).unwrap().unwrap();
+    spool.add(b"3\n").unwrap();
+    let again = spool.next(9).unwrap().unwrap();
+    assert_eq!((&again.bytes, &again.name), (&first.bytes, &first.name));
+    let smaller = spool.next(1).unwrap().unwrap();
+    assert_eq!((smaller.bytes.as_slice(), smaller.name == first.name), (&b"1\n"[..], false));
+    spool.shipped(&smaller, 0);
+    assert_eq!(shipped(&spool, 9), "2\n3\n");
+}
+
+#[test]
 fn a_batch_that_is_dropped_meanwhile_is_not_counted_as_shipped() {
     let data = TempDir::new().unwrap();
     let small = Spool::make(data.path(), 8).unwrap();
@@ -175,7 +190,7 @@ fn different_lines_have_different_names() {
     let data = TempDir::new().unwrap();
     let spool = spool(data.path());
     spool.add(b"1\n2\n3\n").unwrap();
-    let names: BTreeSet<_> = (1..4).map(|most| spool.next(most).unwrap().unwrap().name).collect();
+    let names: BTreeSet<_> = (1..4).rev().map(|most| spool.next(most).unwrap().unwrap().name).collect();
     assert_eq!(names.len(), 3, "{names:?}");
     let other = TempDir::new().unwrap();
     let other = self::spool(other.path());

@@ -107,6 +107,8 @@ fn bundles_that_are_taken_at_the_same_time_as_others_are_confirmed_are_not_lost(
     machine.take(&machine.offer(1), START).unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // Also where a bundle is not taken: the scope waits for the other thread.
+        let _ends = Ends(&is_over);
         // As a daemon that is told the time again and again.
         scope.spawn(|| {
             for step in 0.. {
@@ -115,15 +117,23 @@ fn bundles_that_are_taken_at_the_same_time_as_others_are_confirmed_are_not_lost(
                 }
                 machine.store().confirm(clock(START + step * 600), ClockTrust::Alone).unwrap();
                 // The other one has its turn as well.
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(20));
             }
         });
         for version in 2..40 {
             let taken = machine.take(&machine.offer(version), START).unwrap();
             assert_eq!((taken, machine.version()), (TakenBundle::Now, Some(version)));
         }
-        is_over.store(true, Ordering::Relaxed);
     });
+}
+
+/// Ends a thread when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

@@ -53,6 +53,8 @@ impl Daemon {
             () = self.state.stop_requested.cancelled() => self.state.abandon_loading(),
             () = self.load() => {
                 self.follow_changes();
+                #[cfg(feature = "cluster")]
+                self.follow_cluster();
                 self.state.set_loaded();
             }
         }
@@ -129,6 +131,7 @@ impl Daemon {
         {
             cluster::join(&self.state.orchestrator, &self.state.settings).await?;
             cluster::ready(&self.state.orchestrator).await;
+            self.follow_cluster();
         }
         Ok(replacement.may_begin(&self.state.orchestrator).await?)
     }
@@ -154,16 +157,20 @@ impl Daemon {
                 }
             });
         }
-        #[cfg(feature = "cluster")]
-        if self.state.settings.cluster.is_shared() {
-            self.tasks.spawn(cluster::watch_sync(self.state.settings.cluster.clone()));
-            self.tasks.spawn(cluster::serve(Arc::clone(&self.state)));
-        }
         if self.state.bundle.is_some() {
             self.tasks.spawn(bundle::follow(Arc::clone(&self.state)));
         }
         if self.state.settings.watch {
             self.tasks.spawn(watch::watch(watch_context(&self.state)));
+        }
+    }
+
+    /// Says to other nodes what this one is at, and asks how the store of the cluster is.
+    #[cfg(feature = "cluster")]
+    fn follow_cluster(&mut self) {
+        if self.state.settings.cluster.is_shared() {
+            self.tasks.spawn(cluster::watch_sync(self.state.settings.cluster.clone()));
+            self.tasks.spawn(cluster::serve(Arc::clone(&self.state)));
         }
     }
 

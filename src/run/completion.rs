@@ -236,6 +236,7 @@ impl RunDirectory {
         // The record stays borrowed, so no actor starts without its state.
         let Some(record) = self.runs.get_mut(key) else { return };
         if self.unhalt(&record) {
+            self.release_stored(key);
             // Nobody waits until it is stored.
             #[cfg(feature = "store")]
             drop(self.merge(key, &record, StoredRun::default()));

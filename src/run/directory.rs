@@ -146,8 +146,8 @@ impl RunDirectory {
         let mut run = run_state.to_stored();
         run.halt = record.halted().map(|halt| halt.to_stored());
         if run.is_empty() {
-            if record.is_stored.load(Ordering::Acquire) || record.is_shared.load(Ordering::Acquire) {
-                store.clear(key);
+            if record.is_stored.load(Ordering::Acquire) {
+                store.forget(key);
             }
             return;
         }
@@ -166,6 +166,13 @@ impl RunDirectory {
             && let Some(store) = self.store.read().as_ref()
         {
             store.forget(key);
+        }
+    }
+
+    /// Tells the store that a run goes on that was halted.
+    pub(super) fn release_stored(&self, key: &RunKey) {
+        if let Some(store) = self.store.read().as_ref() {
+            store.release(key);
         }
     }
 
@@ -204,10 +211,10 @@ impl RunDirectory {
         }
         if let Some(known) = entry.as_deref_mut() {
             *known = Arc::clone(&fresh);
-            if let Some(store) = self.store.read().as_ref() {
-                store.clear(key);
+            self.forget_stored(key, old);
+            if self.unhalt(old) {
+                self.release_stored(key);
             }
-            self.unhalt(old);
             self.keep_idle(old, false);
         }
         fresh

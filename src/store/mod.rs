@@ -78,10 +78,8 @@ pub(crate) trait RunStore: fmt::Debug + Send + Sync {
     /// Removes what is kept of a run that nothing has been asked of for long.
     fn forget(&self, key: &RunKey);
 
-    /// Removes what is kept of a run: it begins afresh.
-    fn clear(&self, key: &RunKey) {
-        self.forget(key);
-    }
+    /// A run goes on that was halted. What is kept of it is replaced besides.
+    fn release(&self, _key: &RunKey) {}
 
     /// Remembers that a run has ended.
     fn end(&self, key: &RunKey);

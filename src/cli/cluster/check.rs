@@ -95,6 +95,14 @@ fn of_survey(survey: &ClusterSurvey) -> Vec<String> {
             plural(beat.unstored, "halt")
         )
     }));
+    let stored = survey.halts.len();
+    problems.extend(here.iter().filter(|(beat, _)| beat.halts > stored + beat.unstored).map(|(beat, _)| {
+        format!(
+            "the node {} knows {}, and the store has {stored}: nodes that start do not know the others",
+            escape::line(&beat.node),
+            plural(beat.halts, "halt"),
+        )
+    }));
     let versions: BTreeSet<_> = here.iter().map(|(beat, _)| beat.version.as_str()).collect();
     let bundles: BTreeSet<_> = here.iter().map(|(beat, _)| beat.facts.bundle).collect();
     let hooks: BTreeSet<_> = here.iter().map(|(beat, _)| beat.facts.hooks).collect();

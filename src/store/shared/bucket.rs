@@ -9,12 +9,15 @@
 use std::{os::unix::fs::MetadataExt, time::Duration};
 
 use async_nats::{
-    Client, ConnectOptions, Event, HeaderMap, ServerAddr, connection,
+    Client, ConnectOptions, Event, ServerAddr, connection,
     jetstream::{
         self, Context,
         consumer::{DeliverPolicy, pull},
-        context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind},
-        stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream},
+        context::{
+            ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind,
+        },
+        message::PublishMessage,
+        stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType, Stream},
     },
 };
 
@@ -169,6 +172,7 @@ impl Bucket {
             num_replicas: self.options.replicas,
             discard: DiscardPolicy::New,
             deny_delete: true,
+            deny_purge: true,
             allow_direct: false,
             ..Config::default()
         };
@@ -199,6 +203,11 @@ impl Bucket {
             (is_lazy, "persist_mode async", "persist_mode default".to_owned()),
             (config.allow_direct, "allow_direct", "allow_direct off".to_owned()),
             (config.allow_rollup, "allow_rollup", "allow_rollup off".to_owned()),
+            (!config.deny_delete, "deny_delete off", "deny_delete".to_owned()),
+            (!config.deny_purge, "deny_purge off", "deny_purge".to_owned()),
+            (config.no_ack, "no_ack", "no_ack off".to_owned()),
+            (config.discard != DiscardPolicy::New, "discard old", "discard new".to_owned()),
+            (config.retention != RetentionPolicy::Limits, "another retention", "retention limits".to_owned()),
             (
                 !config.max_age.is_zero() && config.max_age < self.kept_for(),
                 &age,
@@ -220,18 +229,37 @@ impl Bucket {
     }
 
     /// Writes the message of a key. Returns its number in the stream, once a majority of the servers has it.
-    pub(super) async fn put(&self, key: &str, bytes: Vec<u8>, is_over: bool) -> Result<u64, ClusterError> {
-        let mut headers = HeaderMap::new();
-        if is_over {
-            headers.insert(OPERATION, DELETE);
+    pub(super) async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<u64, ClusterError> {
+        self.publish(key, PublishMessage::build().payload(bytes.into()))
+            .await
+            .map_err(|error| unreachable(&error))
+    }
+
+    /// Ends a key with a message. Returns its number, as [`Bucket::put`] does, or none if another message came after the one
+    /// that it was to follow.
+    pub(super) async fn end(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        after: Option<u64>,
+    ) -> Result<Option<u64>, ClusterError> {
+        let message = PublishMessage::build().payload(bytes.into()).header(OPERATION, DELETE);
+        let message = match after {
+            Some(after) => message.expected_last_subject_sequence(after),
+            None => message,
+        };
+        match self.publish(key, message).await {
+            Ok(number) => Ok(Some(number)),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
+            Err(error) => Err(unreachable(&error)),
         }
-        let published = self.jetstream.publish_with_headers(self.subject(key), headers, bytes.into());
-        let acknowledged = published.await.map_err(|error| unreachable(&error))?;
+    }
+
+    async fn publish(&self, key: &str, message: PublishMessage) -> Result<u64, PublishError> {
+        let acknowledged = self.jetstream.send_publish(self.subject(key), message).await?;
         // A server that has just lost its leader may never answer: asked again, the next one does.
         let acknowledged = timeout(PUT_TIMEOUT, acknowledged).await;
-        let acknowledged =
-            acknowledged.map_err(|_| ClusterError::Unreachable("it does not confirm a halt".to_owned()))?;
-        Ok(acknowledged.map_err(|error| unreachable(&error))?.sequence)
+        Ok(acknowledged.map_err(|_| PublishError::new(PublishErrorKind::TimedOut))??.sequence)
     }
 
     /// Messages, in the order in which they were written.

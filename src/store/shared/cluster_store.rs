@@ -25,12 +25,16 @@ impl ClusterStore {
 
 impl RunStore for ClusterStore {
     fn save(&self, key: &RunKey, run: StoredRun) {
-        self.shared.note(key, run.halt.as_ref());
+        if let Some(halt) = &run.halt {
+            self.shared.note(key, Some(halt));
+        }
         self.own.save(key, run);
     }
 
     fn save_now(&self, key: &RunKey, run: StoredRun) {
-        self.shared.note(key, run.halt.as_ref());
+        if let Some(halt) = &run.halt {
+            self.shared.note(key, Some(halt));
+        }
         self.own.save_now(key, run);
     }
 
@@ -39,9 +43,9 @@ impl RunStore for ClusterStore {
         self.own.forget(key);
     }
 
-    fn clear(&self, key: &RunKey) {
+    fn release(&self, key: &RunKey) {
         self.shared.note(key, None);
-        self.own.clear(key);
+        self.own.release(key);
     }
 
     fn end(&self, key: &RunKey) {

@@ -22,7 +22,7 @@ use super::{
     error::ClusterError,
     table::{Aging, HaltTable},
 };
-use crate::store::Freshness;
+use crate::{model::RunKey, store::Freshness};
 
 /// How many beats that were not read yet are remembered.
 const MOST_BEATS: usize = 64;
@@ -100,6 +100,23 @@ impl ClusterCore {
         let mut nodes: Vec<_> = heard.collect();
         nodes.sort_by(|(one, _), (other, _)| (&one.node, &one.instance).cmp(&(&other.node, &other.instance)));
         nodes
+    }
+
+    /// Has the directory of runs agree with the table about a run. The directory may lock the run and ask the table, so the table
+    /// is not locked meanwhile; if this daemon does something to the run at that moment, that counts.
+    pub(super) fn agree(&self, key: &RunKey) {
+        let mut halt = self.table.lock().halt_of(key);
+        loop {
+            match &halt {
+                Some(halt) => self.listener.halted(key, halt),
+                None => self.listener.released(key, true),
+            }
+            let now = self.table.lock().halt_of(key);
+            if now.is_some() == halt.is_some() {
+                return;
+            }
+            halt = now;
+        }
     }
 
     pub(super) fn facts(&self) -> NodeFacts {

@@ -131,7 +131,7 @@ impl SharedHalts {
         self.say_all();
         let node = &self.core.bucket.options().node;
         let key = format!("node.{}", beats::token_of(node));
-        let leave = timeout(LEAVE_PATIENCE, self.core.bucket.put(&key, Vec::new(), true));
+        let leave = timeout(LEAVE_PATIENCE, self.core.bucket.end(&key, Vec::new(), None));
         // Beats of a process that is about to end would say that it is there.
         self.core.leaves.store(true, Ordering::Release);
         // Whoever is not told notices that nothing is heard of this node.

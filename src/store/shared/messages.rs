@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -27,18 +28,29 @@ pub(super) struct HaltMessage {
     pub(super) halt: Option<StoredHalt>,
 }
 
-/// It as it is written. Later versions may add keys.
-#[derive(Serialize, Deserialize)]
+/// It as it is read: whatever a later version makes of the rest, it is about this run.
+#[derive(Deserialize)]
+struct Read {
+    workspace: String,
+    run: String,
+    #[serde(default)]
+    reason: Value,
+    #[serde(default)]
+    by: Value,
+}
+
+/// It as it is written.
+#[derive(Serialize)]
 struct Written {
     v: u32,
     workspace: String,
     run: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
     /// The daemon that wrote it, for people.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     node: String,
 }
 
@@ -58,12 +70,13 @@ impl HaltMessage {
         if bytes.len() > LONGEST {
             return Err(UnreadableMessage::TooLong);
         }
-        let Written { workspace, run, reason, by, .. } =
+        let Read { workspace, run, reason, by } =
             serde_json::from_slice(bytes).map_err(|_| UnreadableMessage::Damaged)?;
         let (Ok(workspace), Ok(run)) = (WorkspaceId::new(workspace), RunId::new(run)) else {
             return Err(UnreadableMessage::Damaged);
         };
-        let by = by.and_then(|by| HookName::new(by).ok());
+        let reason = reason.as_str().map(Arc::from);
+        let by = by.as_str().and_then(|by| HookName::new(by).ok());
         let halt = (!is_over).then_some(StoredHalt { reason, by });
         Ok(Self { key: RunKey { workspace, run }, halt })
     }

@@ -119,7 +119,7 @@ impl ClusterOperator {
     pub(crate) async fn forget(&self, key: &RunKey) -> Result<(), ClusterError> {
         self.bucket.open().await?;
         let bytes = HaltMessage::encode(key, None, &self.bucket.options().node);
-        self.bucket.put(&format!("halt.{}", token_of(key)), bytes, true).await.map(drop)
+        self.bucket.end(&format!("halt.{}", token_of(key)), bytes, None).await.map(drop)
     }
 
     /// Asks a process of a node to stop as `hookyard stop` has it.
@@ -127,6 +127,6 @@ impl ClusterOperator {
     /// Returns an error if the store does not confirm it.
     pub(crate) async fn drain(&self, beat: &NodeBeat) -> Result<(), ClusterError> {
         let key = format!("drain.{}", beats::token_of(&beat.node));
-        self.bucket.put(&key, beat.instance.clone().into_bytes(), false).await.map(drop)
+        self.bucket.put(&key, beat.instance.clone().into_bytes()).await.map(drop)
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of halts, whatever comes in which order.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn message(run: &str, halt: Option<StoredHalt>) -> HaltMessage {
 }
 
 fn all_unstored(table: &HaltTable) -> Vec<UnstoredChange> {
-    table.unstored(&BTreeSet::new(), usize::MAX)
+    table.unstored(&HashSet::new(), usize::MAX)
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn a_halt_is_told_once_and_its_end_too() {
     assert!(!table.note(&key("a"), Some(&halt("spent again"))), "the first halt stays");
     let changes = all_unstored(&table);
     assert_eq!(changes.len(), 1);
-    table.stored(&changes[0], 7);
+    table.stored(&changes[0], Some(7));
     assert_eq!(table.counts(), (1, 0));
     assert!(table.note(&key("a"), None));
     let changes = all_unstored(&table);
     assert_eq!(changes[0].halt, None);
-    table.stored(&changes[0], 8);
+    table.stored(&changes[0], Some(8));
     assert_eq!(table.counts(), (0, 0));
 }
 
@@ -52,9 +52,9 @@ fn what_this_daemon_has_to_say_is_not_undone_by_what_was_said_before() {
     table.note(&key("a"), Some(&halt("here")));
     assert_eq!(table.hear(message("a", None), 3, 0), Heard::Nothing, "its own halt comes after that");
     let changes = all_unstored(&table);
-    table.stored(&changes[0], 5);
+    table.stored(&changes[0], Some(5));
     assert_eq!(table.hear(message("a", None), 4, 0), Heard::Nothing, "its own halt came after that");
-    assert_eq!(table.hear(message("a", None), 6, 0), Heard::Over);
+    assert_eq!(table.hear(message("a", None), 6, 0), Heard::Changed);
     assert_eq!(table.halt_of(&key("a")), None);
 }
 
@@ -67,7 +67,7 @@ fn whoever_waits_waits_for_what_was_unstored_then() {
     table.note(&key("b"), Some(&halt("b")));
     let changes = all_unstored(&table);
     assert!(waiter.try_recv().is_err());
-    table.stored(&changes[0], 1);
+    table.stored(&changes[0], Some(1));
     assert_eq!(waiter.try_recv(), Ok(()), "`b` came later");
 }
 
@@ -79,7 +79,7 @@ fn a_change_that_is_overtaken_keeps_nobody_waiting() {
     let mut waiter = table.flushed();
     table.note(&key("a"), None);
     assert_eq!(table.counts().1, 1);
-    table.stored(&first[0], 1);
+    table.stored(&first[0], Some(1));
     assert_eq!(waiter.try_recv(), Ok(()));
     assert_eq!(table.counts().1, 1, "the end is still to be told");
 }
@@ -91,20 +91,58 @@ fn a_bucket_that_has_lost_halts_gets_them_again() {
     table.renew_all();
     let changes = all_unstored(&table);
     assert_eq!((changes.len(), changes[0].halt.is_some()), (1, true));
-    table.stored(&changes[0], 3);
-    assert_eq!(table.hear(message("a", None), 4, 0), Heard::Over, "the numbers begin anew");
+    table.stored(&changes[0], Some(3));
+    assert_eq!(table.hear(message("a", None), 4, 0), Heard::Changed, "the numbers begin anew");
+}
+
+#[test]
+fn a_message_that_is_read_before_it_is_confirmed_counts_all_the_same() {
+    let mut table = HaltTable::default();
+    table.note(&key("a"), Some(&halt("own")));
+    let changes = all_unstored(&table);
+    assert_eq!(table.hear(message("a", Some(halt("own"))), 4, 90), Heard::Nothing);
+    assert!(!table.stored(&changes[0], Some(4)));
+    assert!(table.aging(100, Duration::from_secs(100)).is_empty(), "it was written just now");
+    assert_eq!(table.counts(), (1, 0));
+}
+
+#[test]
+fn what_another_daemon_says_after_a_change_counts_once_that_is_confirmed() {
+    let mut table = HaltTable::default();
+    table.hear(message("a", Some(halt("first"))), 3, 0);
+    table.note(&key("a"), None);
+    let changes = all_unstored(&table);
+    assert_eq!(changes[0].after, 3, "it ends that halt and no other");
+    table.hear(message("a", Some(halt("newer"))), 5, 0);
+    assert!(table.stored(&changes[0], None), "the bucket has something newer");
+    assert_eq!(table.halt_of(&key("a")), Some(halt("newer")));
+    assert_eq!(table.counts(), (1, 0));
+}
+
+#[test]
+fn what_is_not_readable_at_the_key_of_a_halt_has_that_written_again() {
+    let mut table = HaltTable::default();
+    table.hear(message("a", Some(halt("first"))), 3, 0);
+    table.renew_at(&token_of(&key("b")));
+    assert_eq!(table.counts().1, 0);
+    table.renew_at(&token_of(&key("a")));
+    assert_eq!(all_unstored(&table)[0].halt, Some(halt("first")));
 }
 
 #[test]
 fn halts_age_by_the_clock_of_the_servers() {
     let mut table = HaltTable::default();
+    table.note(&key("not read"), Some(&halt("own")));
+    for change in all_unstored(&table) {
+        table.stored(&change, Some(1));
+    }
     for (run, written) in [("new", 90), ("old", 40), ("gone", -20)] {
         table.hear(message(run, Some(halt(run))), 1, written);
     }
     let mut aging = table.aging(100, Duration::from_secs(100));
     aging.sort_by_key(|aging| matches!(aging, Aging::Gone(_)));
     assert_eq!(aging, [Aging::Old(key("old")), Aging::Gone(key("gone"))]);
-    assert_eq!(table.counts().0, 2);
+    assert_eq!(table.counts().0, 3);
     assert!(table.aging(i64::MIN, Duration::MAX).is_empty(), "a clock that was set back");
 }
 
@@ -119,6 +157,7 @@ fn a_message_says_which_run_it_is_about_or_is_passed_over() {
     for (text, halted) in [
         (r#"{"v":2,"workspace":"shop","run":"a","colour":"red","reason":"later"}"#, true),
         (r#"{"v":1,"workspace":"shop","run":"a","by":"no such name \u0000"}"#, true),
+        (r#"{"v":3,"workspace":"shop","run":"a","reason":{"text":"later"},"by":[1]}"#, true),
         (r#"{"v":1,"workspace":"","run":"a"}"#, false),
         (r#"{"v":1,"workspace":"shop"}"#, false),
         (r#"{"v":1,"workspace":"shop","run":7}"#, false),
@@ -167,8 +206,12 @@ proptest! {
         let mut daemons = [(HaltTable::default(), 0), (HaltTable::default(), 0)];
         let store = |bucket: &mut Vec<HaltMessage>, table: &mut HaltTable| {
             for change in all_unstored(table) {
-                bucket.push(HaltMessage { key: change.key.clone(), halt: change.halt.clone() });
-                table.stored(&change, bucket.len() as u64);
+                // The end of a halt follows that halt only.
+                let is_late = change.halt.is_none() && bucket.len() as u64 != change.after;
+                if !is_late {
+                    bucket.push(HaltMessage { key: change.key.clone(), halt: change.halt.clone() });
+                }
+                table.stored(&change, (!is_late).then_some(bucket.len() as u64));
             }
         };
         let read = |bucket: &[HaltMessage], (table, read): &mut (HaltTable, usize)| {

@@ -28,6 +28,9 @@ const LONGEST_SILENCE: Duration = Duration::from_millis(1500);
 /// The wait before the bucket is read anew.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// How often a stream is looked at that has fewer messages than were read, before that is believed.
+const MOST_LOOKS: u32 = 12;
+
 /// How far the bucket has been read.
 #[derive(Debug, Default)]
 struct ReadPosition {
@@ -35,6 +38,8 @@ struct ReadPosition {
     made: Option<i64>,
     /// The number of the last message.
     last: Option<u64>,
+    /// How often in a row the stream had fewer messages than were read.
+    looks: u32,
 }
 
 /// Takes in what is in the bucket, and what comes, until the task is dropped.
@@ -54,6 +59,12 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
     let info = stream.cached_info();
     let made = Some(info.created.unix_timestamp());
     let is_behind = position.last.is_some_and(|last| info.state.last_sequence < last);
+    if is_behind && position.looks < MOST_LOOKS {
+        // A server that was stopped may tell what it knew then.
+        position.looks += 1;
+        return Err(ClusterError::Unreachable("its server is behind".to_owned()));
+    }
+    position.looks = 0;
     if is_behind || position.made.is_some() && position.made != made {
         tracing::error!(
             "the store of the cluster has lost what it had confirmed; the halts known here are written again"
@@ -63,7 +74,9 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
         position.last = None;
     }
     position.made = made;
-    core.kept.store(info.config.max_age.as_secs(), Ordering::Relaxed);
+    // Without an age, it keeps them for ever.
+    let kept = Some(info.config.max_age.as_secs()).filter(|kept| *kept > 0).unwrap_or(u64::MAX);
+    core.kept.store(kept, Ordering::Relaxed);
     let mut messages =
         core.bucket.read(&stream, position.last.map_or(ReadFrom::Everything, ReadFrom::Behind)).await?;
     loop {
@@ -100,35 +113,22 @@ fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
     let token = key.strip_prefix("halt.")?;
     match HaltMessage::decode(&message.payload, is_over) {
         Ok(halt) if token_of(&halt.key) == token => hear(core, halt, number, written),
-        Ok(_) => {
-            tracing::error!(key, "a message in the store of the cluster is about another run than its key");
+        found => {
+            let why = found.err().map_or_else(|| "it is about another run".to_owned(), |why| why.to_string());
+            tracing::error!(key, %why, "a message in the store of the cluster is passed over");
+            // A halt that was there before is known here.
+            core.table.lock().renew_at(token);
+            core.changed.notify_one();
         }
-        Err(why) => tracing::error!(key, %why, "a message in the store of the cluster is passed over"),
     }
     Some(number)
 }
 
-/// Has the directory of runs agree with a message. It may lock a run and ask the table, so the table is not locked meanwhile;
-/// if this daemon does something to the run at that moment, that counts.
 fn hear(core: &ClusterCore, message: HaltMessage, number: u64, written: i64) {
     let key = message.key.clone();
-    let mut heard = core.table.lock().hear(message, number, written);
-    loop {
-        let halt = match heard {
-            Heard::Nothing => return,
-            Heard::Halted(halt) => Some(halt),
-            Heard::Over => None,
-        };
-        match &halt {
-            Some(halt) => core.listener.halted(&key, halt),
-            None => core.listener.released(&key, true),
-        }
-        let now = core.table.lock().halt_of(&key);
-        heard = match now {
-            now if now.is_some() == halt.is_some() => Heard::Nothing,
-            Some(halt) => Heard::Halted(halt),
-            None => Heard::Over,
-        };
+    let heard = core.table.lock().hear(message, number, written);
+    if heard == Heard::Changed {
+        core.agree(&key);
     }
 }
 
@@ -151,6 +151,6 @@ pub(super) async fn beat(core: Arc<ClusterCore>) {
         let beat = NodeBeat::new((&options.node, &options.instance), number, core.facts(), counts);
         core.sends_beat(number, freshness::now());
         // It counts once it is read, whether or not it is confirmed in time.
-        timeout(BEAT, core.bucket.put(&key, beat.encode(), false)).await.ok();
+        timeout(BEAT, core.bucket.put(&key, beat.encode())).await.ok();
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     env,
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::Stdio,
+    time::Duration,
 };
 
 use clap::Args;
@@ -133,9 +134,20 @@ fn has_screen() -> bool {
     has_display || (!is_remote && env::var_os("__CFBundleIdentifier").is_some())
 }
 
+/// How long a browser may take to read the file that leads it to the page.
+const READ_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Opens the link in the person's browser. Returns whether a program took it.
 fn open(url: &str) -> bool {
-    redirecting_file(url).is_ok_and(|file| start_opener(&file))
+    let Ok(file) = redirecting_file(url) else { return false };
+    let is_open = start_opener(&file);
+    if is_open {
+        // The browser reads it once. It must not stay: whoever can read it first has the session.
+        std::thread::sleep(READ_PATIENCE);
+    }
+    // It is in a directory of this user, and good for two minutes.
+    fs::remove_file(file).ok();
+    is_open
 }
 
 /// Writes a file that only this person can read, and that leads a browser to the link: everybody can see the arguments of a

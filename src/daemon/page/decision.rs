@@ -87,6 +87,14 @@ pub(in crate::daemon) struct DecisionPayload {
     changed: Map<String, Value>,
 }
 
+/// The beginning of a text, in bytes, where it is one of many.
+const BRIEF: usize = 2000;
+
+/// The beginning of a text.
+pub(super) fn brief(text: &str) -> &str {
+    &text[..text.floor_char_boundary(BRIEF)]
+}
+
 impl DecisionSummary {
     pub(super) fn of(finished: &FinishedEvent) -> Self {
         let FinishedEvent { run, event, outcome, at, redactor } = finished;
@@ -102,7 +110,7 @@ impl DecisionSummary {
             tool: event.attributes.tool_name.as_deref().map(shown),
             verdict: outcome.verdict,
             by: outcome.by.as_ref().map(|hook| shown(hook.as_str())),
-            reason: outcome.reason.as_deref().map(shown),
+            reason: outcome.reason.as_deref().map(|reason| brief(&shown(reason)).to_owned()),
             hooks: outcome.hooks.len(),
             failed,
             changed: !outcome.patched.is_empty(),

@@ -4,15 +4,16 @@
 use std::{
     cmp::Reverse,
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
 
-use super::decision::{DecisionDetails, DecisionPayload, DecisionSummary};
+use super::decision::{DecisionDetails, DecisionPayload, DecisionSummary, brief};
 use crate::{
     FinishedEvent, OutcomeObserver,
-    model::{Ended, Targets, Verdict, WorkspaceId},
+    model::{Ended, HookReport, Targets, Verdict, WorkspaceId},
 };
 
 /// How many decisions of each sort are kept.
@@ -21,8 +22,15 @@ const MOST_DECISIONS: usize = 2000;
 /// The memory that those of each sort may take, in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The approximate memory of a decision without its payload, in bytes.
+/// The approximate memory of a decision without its payload, and of the report of a hook, in bytes.
 const BASE_BYTES: usize = 2048;
+const REPORT_BYTES: usize = 512;
+
+/// The largest decision that is kept with its payload, in bytes: a few large ones must not push out all others.
+const LARGEST: usize = 1 << 20;
+
+/// How many notes of a large decision are kept.
+const MOST_NOTES: usize = 16;
 
 /// The last decisions of a daemon.
 #[derive(Debug, Default)]
@@ -95,11 +103,16 @@ impl OutcomeObserver for DecisionHistory {
 
 impl Ring {
     fn push(&mut self, finished: FinishedEvent) -> Vec<FinishedEvent> {
-        let bytes = weight(&finished);
         let mut gone = Vec::new();
-        if bytes > MOST_BYTES {
-            return gone;
-        }
+        let (finished, bytes) = match weight(&finished) {
+            bytes if bytes <= LARGEST => (finished, bytes),
+            _ => {
+                let small = without_texts(&finished);
+                gone.push(finished);
+                let bytes = weight(&small);
+                (small, bytes)
+            }
+        };
         self.kept.push_back((finished, bytes));
         self.bytes += bytes;
         while self.kept.len() > MOST_DECISIONS || self.bytes > MOST_BYTES {
@@ -160,9 +173,36 @@ fn weight(finished: &FinishedEvent) -> usize {
     let FinishedEvent { event, outcome, .. } = finished;
     let extra: usize = event.extra.iter().map(|(name, json)| name.len() + json.as_str().len()).sum();
     let notes: usize = outcome.notes.iter().map(|note| note.text.len()).sum();
-    let errors: usize =
-        outcome.hooks.iter().filter_map(|report| report.error.as_ref()).map(|it| it.len()).sum();
-    BASE_BYTES + json_bytes(&event.targets) + json_bytes(&outcome.patched) + extra + notes + errors
+    let reports: usize = outcome.hooks.iter().map(report_bytes).sum();
+    let reason = outcome.reason.as_ref().map_or(0, |reason| reason.len());
+    let attributes: usize = event.attributes.message.as_ref().map_or(0, |message| message.len());
+    let payload = json_bytes(&event.targets) + json_bytes(&outcome.patched) + extra;
+    BASE_BYTES + payload + notes + reports + reason + attributes
+}
+
+fn report_bytes(report: &HookReport) -> usize {
+    let warnings: usize = report.warnings.iter().map(String::len).sum();
+    REPORT_BYTES + warnings + report.error.as_ref().map_or(0, |error| error.len())
+}
+
+/// A decision without its payload, and with the beginnings of its texts.
+fn without_texts(finished: &FinishedEvent) -> FinishedEvent {
+    let mut event = (*finished.event).clone();
+    event.targets = Targets::default();
+    event.extra.clear();
+    event.attributes.message = None;
+    let mut outcome = (*finished.outcome).clone();
+    outcome.patched = Targets::default();
+    outcome.reason = outcome.reason.map(|reason| brief(&reason).into());
+    outcome.notes.truncate(MOST_NOTES);
+    for note in &mut outcome.notes {
+        note.text = brief(&note.text).into();
+    }
+    for report in &mut outcome.hooks {
+        report.warnings.clear();
+        report.error = report.error.take().map(|error| brief(&error).into());
+    }
+    FinishedEvent { event: Arc::new(event), outcome: Arc::new(outcome), ..finished.clone() }
 }
 
 fn json_bytes(targets: &Targets) -> usize {

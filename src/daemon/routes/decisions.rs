@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{Json, extract::State, http::StatusCode, routing::on};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
 use super::{
     extract::{ApiQuery, PathParameter, workspace_id},
@@ -88,7 +89,7 @@ pub(super) const DECISIONS: Route = Route {
         tag: "decisions",
         right: AccessRight::Read,
         summary: "List the last decisions, newest first.",
-        description: "They are kept in memory, where the daemon has a TCP address: the last 2,000 that asked, blocked, halted or had a hook that failed, and the last 2,000 others, of at most 16 MiB each. The audit has all.",
+        description: "They are kept in memory, where the daemon has a TCP address: the last 2,000 that asked, blocked, halted or had a hook that failed, and the last 2,000 others, of at most 16 MiB each, those of more than 1 MiB without their payload. The audit has all.",
         parameters: &[ONE_WORKSPACE, RUN, TOOL, HOOK, VERDICT, FAILED, SINCE, UNTIL, LIMIT],
         request: None,
         success: &[ok("The decisions", ResponseContent::Json(One(&DECISIONS_VIEW)))],
@@ -152,7 +153,7 @@ async fn list(
         since: query.since.map(since_epoch).transpose()?,
         until: query.until.map(since_epoch).transpose()?,
     };
-    let (decisions, left_out) = history(&state)?.list(&filter, limit);
+    let (decisions, left_out) = off_the_way(&state, move |history| history.list(&filter, limit)).await?;
     Ok(Json(DecisionsView { decisions, left_out }))
 }
 
@@ -168,18 +169,28 @@ async fn details(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionDetails>, ApiError> {
-    history(&state)?.details(&id).map(Json).ok_or_else(unknown_decision)
+    off_the_way(&state, move |history| history.details(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
 async fn payload(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionPayload>, ApiError> {
-    history(&state)?.payload(&id).map(Json).ok_or_else(unknown_decision)
+    off_the_way(&state, move |history| history.payload(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
-fn history(state: &DaemonState) -> Result<&DecisionHistory, ApiError> {
-    state.observers.history.as_deref().ok_or_else(|| {
+/// Asks the history on a thread that no event waits for: freeing many texts of secrets takes a while.
+async fn off_the_way<T: Send + 'static>(
+    state: &DaemonState,
+    ask: impl FnOnce(&DecisionHistory) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let history = history(state)?;
+    // It ends without a result only while the runtime shuts down.
+    spawn_blocking(move || ask(&history)).await.map_err(|_| ApiError::shutting_down())
+}
+
+fn history(state: &DaemonState) -> Result<Arc<DecisionHistory>, ApiError> {
+    state.observers.history.clone().ok_or_else(|| {
         let message = "the daemon keeps no decisions, because it has no address for browsers";
         let hint = "set `listen.tcp`, or search the audit with `hookyard audit`";
         ApiError::new(StatusCode::CONFLICT, "no_history", message, hint)

@@ -33,7 +33,7 @@ use super::{
 use crate::daemon::{
     auth::AccessRight,
     error::ApiError,
-    page::{self, PageFile, PageLink, SignInError},
+    page::{self, PageFile, PageLink, PageSessions, SignInError},
     request_body,
     schema::{Component, object, string, unsigned},
     state::{DaemonState, RequestContext},
@@ -279,15 +279,35 @@ fn body_of(file: &'static PageFile, headers: &HeaderMap) -> Response {
     }
 }
 
-async fn make_link(State(state): State<Arc<DaemonState>>) -> Result<Json<PageLinkView>, ApiError> {
-    link(&state, AccessRight::Read)
+async fn make_link(
+    State(state): State<Arc<DaemonState>>,
+    headers: HeaderMap,
+) -> Result<Json<PageLinkView>, ApiError> {
+    link(&state, &headers, AccessRight::Read)
 }
 
-async fn make_control_link(State(state): State<Arc<DaemonState>>) -> Result<Json<PageLinkView>, ApiError> {
-    link(&state, AccessRight::Control)
+async fn make_control_link(
+    State(state): State<Arc<DaemonState>>,
+    headers: HeaderMap,
+) -> Result<Json<PageLinkView>, ApiError> {
+    link(&state, &headers, AccessRight::Control)
 }
 
-fn link(state: &DaemonState, right: AccessRight) -> Result<Json<PageLinkView>, ApiError> {
+fn link(
+    state: &DaemonState,
+    headers: &HeaderMap,
+    right: AccessRight,
+) -> Result<Json<PageLinkView>, ApiError> {
+    // A session that could make itself another one would have no end.
+    if PageSessions::are_meant(headers) {
+        let message = "a page that is signed in makes no links";
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "from_page",
+            message,
+            "run `hookyard ui` in a terminal",
+        ));
+    }
     let address = state.addresses.tcp.ok_or_else(|| {
         let message = "the daemon has no address for browsers";
         let hint = "set `listen.tcp`, such as `127.0.0.1:8787`, and start the daemon anew";

@@ -103,7 +103,7 @@ pub(super) struct RelayCommand {
     wait: Option<Duration>,
 
     /// How long to wait for the answer of a running daemon before `--if-down` decides
-    #[arg(long, value_name = "DURATION", value_parser = answer_timeout, default_value = "10m")]
+    #[arg(long, value_name = "DURATION", value_parser = answer_timeout, default_value = "590s")]
     timeout: Duration,
 
     /// Standard input is what `hookyard-relay` has tried already
@@ -155,8 +155,8 @@ pub(super) enum IfDown {
 }
 
 impl RelayCommand {
-    /// The default of `--timeout`.
-    pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
+    /// The default of `--timeout`: shorter than the ten minutes that agents give their hooks, so that an agent hears of it.
+    pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(590);
 
     pub(super) fn new(
         (dialect, if_down): (DialectName, IfDown),
@@ -288,7 +288,11 @@ impl RelayCommand {
     ) -> Option<HostResponse> {
         let what = escape::line(&error.to_string()).into_owned();
         let kind = dialect::named(self.dialect).kind_of(event);
-        let can_block = kind.is_none_or(|kind| kind.is_interceptor() || kind == EventKind::HostEvent);
+        let can_block = kind.is_none_or(|kind| {
+            // To block the end of a turn means to make the agent go on, as long as nobody can be asked.
+            let ends_turn = matches!(kind, EventKind::AgentStopping | EventKind::SubagentStopping);
+            (kind.is_interceptor() || kind == EventKind::HostEvent) && !ends_turn
+        });
         if self.if_down == IfDown::Allow || !can_block {
             screen.note(&format!("note: {what}; going on without hooks"));
             return None;

@@ -38,6 +38,9 @@ impl WorkspaceLocator {
         if let Some(id) = named(orchestrator, event) {
             return GuardScope::Workspace(id);
         }
+        if event.workspace_id.is_some() {
+            return GuardScope::NotLoaded;
+        }
         let Some(cwd) = self.directory_of(event) else { return self.guards_of_unknown(event) };
         match self.find(orchestrator, cwd).await {
             Ok(LookupResult::Registered(id)) if is_loaded(orchestrator, &id).await => {
@@ -62,6 +65,9 @@ impl WorkspaceLocator {
     pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
         if let Some(id) = named(orchestrator, event) {
             return GuardScope::Workspace(id);
+        }
+        if event.workspace_id.is_some() {
+            return GuardScope::NotLoaded;
         }
         let known = self.directory_of(event).and_then(|cwd| self.cached(orchestrator, cwd));
         let is_below_root =

@@ -94,9 +94,12 @@ pub(super) fn suffice(headers: &HeaderMap, event: &Event) -> Result<(), EventErr
     Ok(())
 }
 
-/// The workspace that a request names.
+/// The workspace that a request names; none if it names several.
 pub(in crate::daemon) fn workspace(headers: &HeaderMap) -> Option<WorkspaceId> {
-    WorkspaceId::new(&*decoded(headers.get(WORKSPACE)?)).ok()
+    let mut named = headers.get_all(WORKSPACE).iter();
+    let first = named.next()?;
+    let agree = named.all(|other| other == first);
+    agree.then(|| WorkspaceId::new(&*decoded(first)).ok()).flatten()
 }
 
 /// What is known of an event that cannot be handled, by its beginning and by the workspace that its request names.

@@ -266,7 +266,12 @@ fn undispatched(
     state.orchestrator.block_undispatched(event, &error).ok_or_else(|| {
         // The guards of a known workspace have just been looked for.
         let is_known = state.orchestrator.snapshot(event.workspace_id.as_ref()).is_some();
-        let guards = if is_known { GuardScope::Nowhere } else { GuardScope::AnyWorkspace };
+        let guards = match &event.workspace_id {
+            _ if is_known => GuardScope::Nowhere,
+            // Nobody knows the guards of a workspace that is not here.
+            Some(_) => GuardScope::NotLoaded,
+            None => GuardScope::AnyWorkspace,
+        };
         Box::new(Unanswered { event: PartialEvent::of(event), guards, error: error.into() })
     })
 }

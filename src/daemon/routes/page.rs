@@ -279,34 +279,21 @@ fn body_of(file: &'static PageFile, headers: &HeaderMap) -> Response {
     }
 }
 
-async fn make_link(
-    State(state): State<Arc<DaemonState>>,
-    headers: HeaderMap,
-) -> Result<Json<PageLinkView>, ApiError> {
+type LinkAnswer = Result<Json<PageLinkView>, ApiError>;
+
+async fn make_link(State(state): State<Arc<DaemonState>>, headers: HeaderMap) -> LinkAnswer {
     link(&state, &headers, AccessRight::Read)
 }
 
-async fn make_control_link(
-    State(state): State<Arc<DaemonState>>,
-    headers: HeaderMap,
-) -> Result<Json<PageLinkView>, ApiError> {
+async fn make_control_link(State(state): State<Arc<DaemonState>>, headers: HeaderMap) -> LinkAnswer {
     link(&state, &headers, AccessRight::Control)
 }
 
-fn link(
-    state: &DaemonState,
-    headers: &HeaderMap,
-    right: AccessRight,
-) -> Result<Json<PageLinkView>, ApiError> {
+fn link(state: &DaemonState, headers: &HeaderMap, right: AccessRight) -> LinkAnswer {
     // A session that could make itself another one would have no end.
     if PageSessions::are_meant(headers) {
-        let message = "a page that is signed in makes no links";
-        return Err(ApiError::new(
-            StatusCode::FORBIDDEN,
-            "from_page",
-            message,
-            "run `hookyard ui` in a terminal",
-        ));
+        let (message, hint) = ("a page that is signed in makes no links", "run `hookyard ui` in a terminal");
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "from_page", message, hint));
     }
     let address = state.addresses.tcp.ok_or_else(|| {
         let message = "the daemon has no address for browsers";

@@ -75,6 +75,7 @@ impl UnsurePolicy {
 }
 
 /// The port at which servers of NATS are monitored, unless they are told another one.
+#[cfg(feature = "cluster")]
 const MONITORING_PORT: u16 = 8222;
 
 impl ClusterSettings {

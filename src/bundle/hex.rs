@@ -1,16 +1,4 @@
-//! Bytes as hexadecimal digits in lower case, in one form only.
-
-use std::fmt::Write as _;
-
-/// The digits of some bytes.
-pub(super) fn digits(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
+//! Hexadecimal digits in lower case, in one form only.
 
 /// The bytes of exactly so many digits in lower case.
 pub(super) fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {

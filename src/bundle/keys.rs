@@ -10,6 +10,7 @@ use ring::{
 };
 
 use super::hex;
+use crate::model::hex_digits;
 
 /// What a public key begins with.
 const PUBLIC: &str = "ed25519:";
@@ -39,7 +40,7 @@ impl BundleVerifyingKey {
 
 impl fmt::Display for BundleVerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PUBLIC}{}", hex::digits(&self.0))
+        write!(f, "{PUBLIC}{}", hex_digits(&self.0))
     }
 }
 
@@ -72,7 +73,7 @@ impl BundleSigningKey {
 
     /// The content of its file.
     pub(crate) fn secret_line(&self) -> String {
-        format!("{PRIVATE}{}\n", hex::digits(&self.seed))
+        format!("{PRIVATE}{}\n", hex_digits(&self.seed))
     }
 
     pub(crate) fn public(&self) -> BundleVerifyingKey {

@@ -12,6 +12,7 @@ use super::{
     time::BundleTime,
     version::is_at_least,
 };
+use crate::model::hex_digits;
 
 /// The version of the format.
 const FORMAT: u32 = 1;
@@ -30,7 +31,7 @@ const LONGEST_NAME: usize = 64;
 
 /// The SHA-256 of some bytes, in hexadecimal digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    hex::digits(&Sha256::digest(bytes))
+    hex_digits(&Sha256::digest(bytes))
 }
 
 /// Whether a text is a SHA-256 in its one form.

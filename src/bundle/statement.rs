@@ -13,6 +13,7 @@ use super::{
     rejection::{BundleRejection, RejectionKind},
     time::BundleTime,
 };
+use crate::model::hex_digits;
 
 /// The largest statement with its signatures, in bytes.
 pub(crate) const MAX_STATEMENT: usize = 4096;
@@ -175,7 +176,7 @@ impl SignedStatement {
         let mut text = self.statement.text();
         for (key, signature) in &self.signatures {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "signature {key} {}", hex::digits(signature));
+            let _ = writeln!(text, "signature {key} {}", hex_digits(signature));
         }
         text
     }

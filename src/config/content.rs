@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write,
     fs::Metadata,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,7 +15,7 @@ use super::{
     digests::digest_of,
     files::{SymlinkPolicy, open_regular},
 };
-use crate::model::{CommandHandler, ContentHash, Handler, Hook, Matcher, Timestamp};
+use crate::model::{CommandHandler, ContentHash, Handler, Hook, Matcher, Timestamp, hex_digits};
 
 /// How many bytes of a hash are kept.
 const BYTES: usize = 16;
@@ -64,7 +63,7 @@ pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
                 hasher.update(hash.as_bytes());
             }
         }
-        hook.source.content = Some(Arc::new(ContentHash::new(hexadecimal(&hasher.finalize()))));
+        hook.source.content = Some(Arc::new(ContentHash::new(hex_digits(&hasher.finalize()[..BYTES]))));
     }
     let facts = hooks.iter().filter_map(|hook| match &hook.handler {
         Handler::Rule(rule) | Handler::Rego(rule) => {
@@ -85,7 +84,7 @@ pub(crate) fn hash_of_all<'h>(hooks: impl Iterator<Item = &'h Hook>) -> String {
         hasher.update(hook.source.content.as_ref().map_or("", |content| content.as_str()));
         hasher.update([0]);
     }
-    hexadecimal(&hasher.finalize())
+    hex_digits(&hasher.finalize()[..BYTES])
 }
 
 /// Everything about a hook but where it stands, without secrets. The directory of the workspace is left out, so that the
@@ -108,13 +107,4 @@ fn scripts_of(command: &CommandHandler) -> Vec<(PathBuf, Metadata)> {
 fn script_hash(script: &Path, metadata: &Metadata) -> Arc<str> {
     let digest = digest_of(metadata, || open_regular(script, SymlinkPolicy::Followed));
     digest.map_or_else(|_| metadata.len().to_string().into(), |digest| digest.sha256)
-}
-
-fn hexadecimal(hash: &[u8]) -> String {
-    let mut digits = String::with_capacity(2 * BYTES);
-    for byte in hash.iter().take(BYTES) {
-        // Writing to a string cannot fail.
-        _ = write!(digits, "{byte:02x}");
-    }
-    digits
 }

@@ -9,6 +9,7 @@ mod event;
 mod event_error;
 mod execution_policy;
 mod handler;
+mod hex;
 mod hook;
 mod hook_source;
 mod http_target;
@@ -48,6 +49,7 @@ pub use handler::{
     CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, HttpHandler, HttpMethod, NativeHandler,
     NativeReply, WorkerBounds,
 };
+pub(crate) use hex::hex_digits;
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
 pub use hook_source::{ContentHash, HookBundle, HookSource, OuterWorkspace, Scope, Workspace};

@@ -6,8 +6,7 @@ use axum::http::HeaderValue;
 use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 
-use super::sessions::hexadecimal;
-use crate::daemon::gzip::gzip;
+use crate::{daemon::gzip::gzip, model::hex_digits};
 
 /// What the page may load: its own files, and nothing that a text of an event could bring in.
 pub(in crate::daemon) const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
@@ -28,7 +27,7 @@ pub(in crate::daemon) struct PageFile {
 
 impl PageFile {
     fn new(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
-        let tag = format!("\"{}\"", hexadecimal(digest(&SHA256, bytes).as_ref()));
+        let tag = format!("\"{}\"", hex_digits(digest(&SHA256, bytes).as_ref()));
         Self { name, media_type, bytes, packed: gzip(bytes).into(), tag }
     }
 }

@@ -17,7 +17,10 @@ use ring::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::daemon::access::{AccessRight, Denial, SEC_FETCH_SITE};
+use crate::{
+    daemon::access::{AccessRight, Denial, SEC_FETCH_SITE},
+    model::hex_digits,
+};
 
 /// The header with the token of a session. Requests with it are authorized by their session only.
 const PAGE_TOKEN: HeaderName = HeaderName::from_static("x-hookyard-page");
@@ -294,21 +297,11 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 fn secret() -> Result<String, SignInError> {
     let mut bytes = [0; SECRET_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| SignInError::NoRandom)?;
-    Ok(hexadecimal(&bytes))
+    Ok(hex_digits(&bytes))
 }
 
 fn hash(secret: &str) -> SecretHash {
     digest(&SHA256, secret.as_bytes()).as_ref().try_into().unwrap_or_default()
-}
-
-/// Bytes as digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        use fmt::Write;
-        // A String takes all that is written to it.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

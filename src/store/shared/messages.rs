@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    model::{HookName, RunId, RunKey, WorkspaceId},
+    model::{HookName, RunId, RunKey, WorkspaceId, hex_digits},
     store::StoredHalt,
 };
 
@@ -99,9 +99,7 @@ pub(super) fn token_of(key: &RunKey) -> String {
     hash.update(key.workspace.as_str().as_bytes());
     hash.update([0]);
     hash.update(key.run.as_str().as_bytes());
-    let digits = |byte: &u8| [byte >> 4, byte & 15];
-    let hexadecimal = |digit| char::from_digit(u32::from(digit), 16);
-    hash.finalize()[..20].iter().flat_map(digits).filter_map(hexadecimal).collect()
+    hex_digits(&hash.finalize()[..20])
 }
 
 fn shortened(reason: &str) -> Arc<str> {

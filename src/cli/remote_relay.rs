@@ -25,7 +25,7 @@ use crate::{
     dialect,
     handler::{
         command::TRACEPARENT,
-        http_client::{HttpClients, with_causes},
+        http_client::{BodyError, HttpClients, read_whole, with_causes},
     },
     model::{Address, Approval, DialectName, WorkspaceId},
 };
@@ -240,14 +240,10 @@ impl RemoteDaemon {
     }
 
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, RemoteError> {
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(error))? {
-            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(self.unreadable(&format!("it has more than {MAX_ANSWER_BYTES} bytes")));
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
+        read_whole(&mut response, MAX_ANSWER_BYTES).await.map(Vec::from).map_err(|error| match error {
+            BodyError::TooLarge => self.unreadable(&format!("it has more than {MAX_ANSWER_BYTES} bytes")),
+            BodyError::Broken(error) => self.failed(error),
+        })
     }
 
     /// The verdict that is in a response.

@@ -10,7 +10,7 @@ use super::{routes::instance, start_error::ServeError, state::DaemonState};
 use crate::{
     Orchestrator,
     config::{ClusterSettings, Settings, UnsurePolicy},
-    handler::http_client::{HttpClients, with_causes},
+    handler::http_client::{HttpClients, bounded_body, with_causes},
     model::{Address, Approval},
     store::{ClusterOptions, NodeFacts, WhenUnsure},
 };
@@ -131,7 +131,7 @@ pub(super) async fn serve(state: Arc<DaemonState>) {
 fn facts(state: &DaemonState) -> NodeFacts {
     NodeFacts {
         phase: state.phase().as_str().to_owned(),
-        bundle: None,
+        bundle: state.bundle.as_ref().and_then(|keeper| keeper.in_force()?.version()),
         hooks: state.orchestrator.load_reports().values().map(|report| report.hooks).sum(),
         runs: state.orchestrator.run_count().known,
     }
@@ -166,13 +166,7 @@ async fn describe(address: &Address) -> Result<ServerVariables, String> {
     let clients = HttpClients::new(1);
     let client = clients.of_url(&Approval::of_settings(), &url).await.map_err(|error| error.to_string())?;
     let sent = client.get(url).send().await.and_then(reqwest::Response::error_for_status);
-    let mut response = sent.map_err(|error| with_causes(&error.without_url()))?;
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| with_causes(&error.without_url()))? {
-        if body.len() + chunk.len() > LONGEST_DESCRIPTION {
-            return Err("its answer is too long".to_owned());
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let response = sent.map_err(|error| with_causes(&error.without_url()))?;
+    let body = bounded_body(response, LONGEST_DESCRIPTION).await?;
     serde_json::from_slice(&body).map_err(|_| "its answer is not that of a NATS server".to_owned())
 }

@@ -3,6 +3,7 @@
 //! An orchestrator has one for plain addresses, one for encrypted ones, and one for each Unix socket that is asked for. They
 //! follow no redirect, use no proxy and accept only certificates that the system trusts.
 
+mod body;
 #[cfg(any(feature = "http", feature = "models"))]
 mod response;
 
@@ -17,8 +18,11 @@ use tokio::sync::OnceCell;
 
 use crate::model::Approval;
 
+#[cfg(feature = "daemon")]
+pub(crate) use body::bounded_body;
+pub(crate) use body::{BodyError, read_whole};
 #[cfg(any(feature = "http", feature = "models"))]
-pub(in crate::handler) use response::{BodyError, RequestError, read_beginning, read_whole};
+pub(in crate::handler) use response::{RequestError, read_beginning};
 
 /// How long connecting may take, within the hook's own deadline. A server that does not accept for so long is down,
 /// and a hook that only observes then has time for another attempt.

@@ -75,6 +75,12 @@ impl BundleInForce {
         Self { place: store.directory().to_owned(), found }
     }
 
+    /// The version of the bundle, if there is one that can be used.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.found.as_ref().ok().map(|(kept, _)| kept.signed.statement.version)
+    }
+
     /// What counts as the time of a clock, for what is kept as it is on disk.
     pub(crate) fn moment(&self, clock: SystemTime) -> BundleMoment {
         let now = BundleTime::of(clock);

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{
     bundle::{BundleStatement, BundleTime, MAX_STATEMENT},
-    handler::http_client::{HttpClients, with_causes},
+    handler::http_client::{HttpClients, bounded_body, with_causes},
     model::{Address, Approval},
 };
 
@@ -131,19 +131,11 @@ fn expect_ok(response: &Response) -> Result<(), String> {
 }
 
 /// The body, unless it is larger than that.
-async fn read_bounded(mut response: Response, most: usize) -> Result<Vec<u8>, String> {
-    let too_large = || format!("its answer has more than {most} bytes");
+async fn read_bounded(response: Response, most: usize) -> Result<Vec<u8>, String> {
     if response.content_length().is_some_and(|length| length > most as u64) {
-        return Err(too_large());
+        return Err(format!("its answer has more than {most} bytes"));
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| with_causes(&error.without_url()))? {
-        if body.len() + chunk.len() > most {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
+    bounded_body(response, most).await.map(Vec::from)
 }
 
 /// The entity tag of a statement, unless the statement may still change without it: servers such as nginx make it of the

@@ -234,7 +234,7 @@ impl BundleKeeper {
     }
 
     fn measure(&self, found: &BundleInForce, moment: BundleMoment) {
-        let version = found.found.as_ref().ok().map(|(kept, _)| kept.signed.statement.version);
+        let version = found.version();
         let age = version.map(|_| moment.now.since(moment.confirmed));
         let standing = found.standing(&self.settings, moment);
         let is_stale = matches!(standing, Some(BundleStanding::Stale(_)));

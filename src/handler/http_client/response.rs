@@ -1,4 +1,4 @@
-//! Responses: their bodies, with a bound on the size, and why there is none, for operators. Messages repeat neither
+//! Why there is no response, for operators, and the beginnings of those that are not wanted. Messages repeat neither
 //! addresses, whose queries may hold keys, nor header values.
 
 use std::{error::Error, io};
@@ -83,29 +83,6 @@ fn is_tls(cause: &(dyn Error + 'static)) -> bool {
 /// An error and its sources, outermost first.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
-}
-
-/// Why a body was not read to its end.
-#[derive(Debug)]
-pub(in crate::handler) enum BodyError {
-    /// It is larger than allowed.
-    TooLarge,
-    /// It ended early.
-    Broken(reqwest::Error),
-}
-
-/// Reads the whole body, decoded.
-///
-/// Returns an error if it has more than `cap` bytes or ends early.
-pub(in crate::handler) async fn read_whole(response: &mut Response, cap: usize) -> Result<Bytes, BodyError> {
-    let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
-        if chunk.len() > cap - body.len() {
-            return Err(BodyError::TooLarge);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body.freeze())
 }
 
 /// Reads at most the first `cap` bytes of a body, and fewer if it breaks off.

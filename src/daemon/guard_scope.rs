@@ -35,11 +35,8 @@ impl WorkspaceLocator {
         settings: &Settings,
         event: &PartialEvent,
     ) -> GuardScope {
-        if let Some(id) = named(orchestrator, event) {
-            return GuardScope::Workspace(id);
-        }
-        if event.workspace_id.is_some() {
-            return GuardScope::NotLoaded;
+        if let Some(scope) = of_named(orchestrator, event) {
+            return scope;
         }
         let Some(cwd) = self.directory_of(event) else { return self.guards_of_unknown(event) };
         match self.find(orchestrator, cwd).await {
@@ -63,11 +60,8 @@ impl WorkspaceLocator {
 
     /// The same without looking at the disk, for an event that comes when there is too much to do.
     pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
-        if let Some(id) = named(orchestrator, event) {
-            return GuardScope::Workspace(id);
-        }
-        if event.workspace_id.is_some() {
-            return GuardScope::NotLoaded;
+        if let Some(scope) = of_named(orchestrator, event) {
+            return scope;
         }
         let known = self.directory_of(event).and_then(|cwd| self.cached(orchestrator, cwd));
         let is_below_root =
@@ -114,10 +108,11 @@ impl WorkspaceLocator {
     }
 }
 
-/// The workspace that an event names, if it is loaded.
-fn named(orchestrator: &Orchestrator, event: &PartialEvent) -> Option<WorkspaceId> {
+/// Whose guards an event would have reached that names a workspace. Nobody knows those of one that is not loaded.
+fn of_named(orchestrator: &Orchestrator, event: &PartialEvent) -> Option<GuardScope> {
     let id = event.workspace_id.as_ref()?;
-    orchestrator.snapshot(Some(id)).map(|_| id.clone())
+    let is_loaded = orchestrator.snapshot(Some(id)).is_some();
+    Some(if is_loaded { GuardScope::Workspace(id.clone()) } else { GuardScope::NotLoaded })
 }
 
 /// Whether a directory is in a workspace of the settings that could not be loaded.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::handle::Orchestrator;
 use crate::store::{
-    ClusterError, ClusterOptions, ClusterStore, Freshness, HaltListener, RunStore, SharedHalts, SharedStatus,
+    ClusterError, ClusterOptions, ClusterStore, Freshness, HaltListener, RunStore, SharedHalts,
 };
 
 impl Orchestrator {
@@ -35,10 +35,5 @@ impl Orchestrator {
     /// The halts that are shared, if there is a cluster.
     pub(crate) fn cluster(&self) -> Option<Arc<SharedHalts>> {
         self.0.context.cluster.get().cloned()
-    }
-
-    /// How the store of the cluster is, if there is one.
-    pub(crate) fn cluster_status(&self) -> Option<SharedStatus> {
-        self.0.context.cluster.get().map(|shared| shared.status())
     }
 }

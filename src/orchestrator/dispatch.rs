@@ -134,6 +134,7 @@ impl Orchestrator {
         self.plan_and_run(sender, published, event)
     }
 
+    /// Does so for an event of which it is known whether its run is halted, or that is answered all the same.
     fn plan_and_run<'a>(
         &'a self,
         sender: EventSender,

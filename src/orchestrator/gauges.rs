@@ -38,8 +38,9 @@ impl Orchestrator {
             meters.set_unsaved_runs(status.unsaved_halts, status.unsaved);
         }
         #[cfg(feature = "cluster")]
-        if let Some(shared) = self.cluster_status() {
-            meters.set_cluster(shared.is_fresh, shared.halts, shared.unstored);
+        if let Some(shared) = context.cluster.get() {
+            let (halts, unstored) = shared.counts();
+            meters.set_cluster(shared.is_fresh(), halts, unstored);
         }
         #[cfg(feature = "store")]
         if let Some(outbox) = context.outbox.load_full() {

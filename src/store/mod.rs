@@ -59,7 +59,7 @@ pub use shared::ClusterError;
 #[cfg(all(feature = "cli", feature = "cluster"))]
 pub(crate) use shared::{ClusterOperator, ClusterSurvey};
 #[cfg(feature = "cluster")]
-pub(crate) use shared::{ClusterOptions, ClusterStore, HaltListener, NodeFacts, SharedHalts, SharedStatus};
+pub(crate) use shared::{ClusterOptions, ClusterStore, HaltListener, NodeFacts, SharedHalts};
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;
 

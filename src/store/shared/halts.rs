@@ -142,7 +142,7 @@ impl SharedHalts {
     fn say_all(&self) {
         let started = Instant::now();
         loop {
-            let (_, unstored) = self.core.table.lock().counts();
+            let (_, unstored) = self.counts();
             if unstored == 0 {
                 return;
             }
@@ -161,11 +161,21 @@ impl SharedHalts {
         self.core.bucket.options().when_unsure == WhenUnsure::Refuse
     }
 
+    /// Whether all halts of the cluster are known.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.core.freshness.is_fresh()
+    }
+
+    /// How many halts are known, and how many changes the bucket does not have.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        self.core.table.lock().counts()
+    }
+
     pub(crate) fn status(&self) -> SharedStatus {
         let core = &self.core;
-        let (halts, unstored) = core.table.lock().counts();
+        let (halts, unstored) = self.counts();
         SharedStatus {
-            is_fresh: core.freshness.is_fresh(),
+            is_fresh: self.is_fresh(),
             heard: core.freshness.age(),
             halts,
             unstored,

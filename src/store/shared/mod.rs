@@ -33,7 +33,7 @@ use crate::model::RunKey;
 pub(crate) use beats::NodeFacts;
 pub(crate) use cluster_store::ClusterStore;
 pub use error::ClusterError;
-pub(crate) use halts::{SharedHalts, SharedStatus};
+pub(crate) use halts::SharedHalts;
 #[cfg(feature = "cli")]
 pub(crate) use survey::{ClusterOperator, ClusterSurvey};
 

@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from processes import Process, start
+from processes import Process, Startable, start
 
 SHIPPED = Path(__file__).resolve().parents[2] / "config/cluster/haproxy.cfg"
 SERVERS = ("n1", "n2", "n3")
@@ -21,17 +21,11 @@ class Missing(Exception):
 
 
 @dataclass
-class Balancer:
+class Balancer(Startable):
     name: str
     address: str
     directory: Path
     process: Process | None = None
-
-    @property
-    def running(self) -> Process:
-        if self.process is None:
-            raise RuntimeError(f"{self.name} was not started")
-        return self.process
 
     @property
     def log(self) -> Path:

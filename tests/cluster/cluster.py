@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
 import shutil
 import signal
-import stat
 import subprocess
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,10 +12,12 @@ from pathlib import Path
 
 import balancer
 import nats
+import record
 import stores
 from balancer import Balancer
 from network import Network
-from nodes import Node, alone, free_port, get, is_free
+from nodes import Node, alone, get
+from ports import free_port, is_free
 from processes import Process, wait_for
 from stores import Store
 
@@ -191,7 +190,7 @@ class Cluster:
         shutil.rmtree(self.directory)
 
     def write(self) -> None:
-        record = {
+        kept = {
             "shape": asdict(self.shape),
             "network": self._network and asdict(self._network),
             "former": [asdict(process) for process in self.former if process.alive()],
@@ -199,28 +198,23 @@ class Cluster:
             "balancers": [_kept(each, address=each.address) for each in self.balancers],
             "stores": [_kept(store, ports=asdict(store.ports)) for store in self.stores],
         }
-        new = self.directory / f"{RECORD}.new"
-        new.write_text(json.dumps(record, indent=1))
-        new.rename(self.directory / RECORD)
+        record.write(self.directory / RECORD, kept)
 
     @classmethod
     def read(cls, directory: Path) -> Cluster:
         """A cluster that another command has started."""
-        kept = directory.lstat()
-        if kept.st_uid != os.getuid() or stat.S_IMODE(kept.st_mode) & 0o077 or not stat.S_ISDIR(kept.st_mode):
-            raise PermissionError(f"{directory} is not a directory of this user alone")
-        record = json.loads((directory / RECORD).read_text())
-        cluster = cls(directory, Shape(**record["shape"]))
-        if network := record["network"]:
+        kept = record.read(directory / RECORD)
+        cluster = cls(directory, Shape(**kept["shape"]))
+        if network := kept["network"]:
             cluster._network = Network(network["number"], tuple(network["parties"]))
-        for one in record["nodes"]:
+        for one in kept["nodes"]:
             cluster.nodes.append(Node(one["name"], one["address"], directory / one["name"], _process(one)))
-        for one in record["balancers"]:
+        for one in kept["balancers"]:
             cluster.balancers.append(Balancer(one["name"], one["address"], directory, _process(one)))
-        for one in record["stores"]:
+        for one in kept["stores"]:
             ports = nats.Ports(**one["ports"])
             cluster.stores.append(Store(one["name"], ports, directory / one["name"], _process(one)))
-        cluster.former = [Process(**process) for process in record["former"]]
+        cluster.former = [Process(**process) for process in kept["former"]]
         return cluster
 
     def token(self) -> str:
@@ -237,8 +231,8 @@ def _kept(party: Node | Store | Balancer, **more: object) -> dict:
     return {"name": party.name, "process": party.process and asdict(party.process), **more}
 
 
-def _process(record: dict) -> Process | None:
-    return record["process"] and Process(**record["process"])
+def _process(kept: dict) -> Process | None:
+    return kept["process"] and Process(**kept["process"])
 
 
 def end(there: list[Process]) -> None:

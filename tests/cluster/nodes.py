@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import random
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 import balancer
-from processes import Process, start
+from processes import Process, Startable, start
 
 SETTINGS = balancer.SHIPPED.parent / "hookyard.yaml"
 HOOK = Path(__file__).resolve().parent / "hook.py"
@@ -24,17 +23,11 @@ HOOK_FILES = {
 
 
 @dataclass
-class Node:
+class Node(Startable):
     name: str
     address: str
     directory: Path
     process: Process | None = None
-
-    @property
-    def running(self) -> Process:
-        if self.process is None:
-            raise RuntimeError(f"{self.name} was not started")
-        return self.process
 
     @property
     def log(self) -> Path:
@@ -122,26 +115,3 @@ def get(address: str, path: str) -> int:
         raise OSError(str(error)) from error
     finally:
         connection.close()
-
-
-_given: set[int] = set()
-
-
-def free_port() -> int:
-    """A port that no outgoing connection takes while what listens there is away."""
-    while True:
-        port = random.SystemRandom().randrange(10_000, 30_000)
-        if port not in _given and is_free(port):
-            _given.add(port)
-            return port
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        # As a server does, which may take a port of connections that have just ended.
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True

@@ -40,6 +40,19 @@ class Process:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+class Startable:
+    """A part that has a process once it was started."""
+
+    name: str
+    process: Process | None
+
+    @property
+    def running(self) -> Process:
+        if self.process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self.process
+
+
 def start(name: str, command: list[str], log: Path, directory: Path) -> Process:
     with log.open("ab") as output:
         child = subprocess.Popen(

@@ -9,24 +9,18 @@ from pathlib import Path
 
 import nats
 from nats import Ports
-from processes import Process, start
+from processes import Process, Startable, start
 
 # What nodes write halts into: a bucket, which is a stream with this name.
 STREAM = "KV_hookyard"
 
 
 @dataclass
-class Store:
+class Store(Startable):
     name: str
     ports: Ports
     directory: Path
     process: Process | None = None
-
-    @property
-    def running(self) -> Process:
-        if self.process is None:
-            raise RuntimeError(f"{self.name} was not started")
-        return self.process
 
     @property
     def log(self) -> Path:

@@ -6,18 +6,18 @@ import hashlib
 import http.client
 import json
 import os
-import random
 import secrets
 import shutil
 import signal
 import socket
-import stat
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import certificates
+import record
 import server
+from ports import free_port, is_free
 from processes import Process, start, wait_for
 from programs import find
 
@@ -201,7 +201,7 @@ class Fleet:
         remove(self.directory)
 
     def write(self) -> None:
-        record = {
+        kept = {
             "program": self.program,
             "port": self.port,
             "nginx": self.nginx and asdict(self.nginx),
@@ -216,22 +216,17 @@ class Fleet:
                 for edge in self.edges
             ],
         }
-        new = self.directory / f"{RECORD}.new"
-        new.write_text(json.dumps(record, indent=1))
-        new.rename(self.directory / RECORD)
+        record.write(self.directory / RECORD, kept)
 
     @classmethod
     def read(cls, directory: Path) -> Fleet:
         """A fleet that another command has started."""
-        found = directory.lstat()
-        if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077 or not stat.S_ISDIR(found.st_mode):
-            raise PermissionError(f"{directory} is not a directory of this user alone")
-        record = json.loads((directory / RECORD).read_text())
-        fleet = cls(directory, record["program"], record["port"], [])
-        fleet.nginx, fleet.sink = process_of(record["nginx"]), process_of(record["sink"])
-        for kept in record["edges"]:
-            edge = Edge(kept["name"], directory / kept["name"], kept["port"])
-            edge.link, edge.daemon = process_of(kept["link"]), process_of(kept["daemon"])
+        kept = record.read(directory / RECORD)
+        fleet = cls(directory, kept["program"], kept["port"], [])
+        fleet.nginx, fleet.sink = process_of(kept["nginx"]), process_of(kept["sink"])
+        for one in kept["edges"]:
+            edge = Edge(one["name"], directory / one["name"], one["port"])
+            edge.link, edge.daemon = process_of(one["link"]), process_of(one["daemon"])
             fleet.edges.append(edge)
         return fleet
 
@@ -290,22 +285,3 @@ def request(path: Path, method: str, route: str, body: dict | None = None) -> tu
 def is_open(port: int) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port() -> int:
-    """A port that no outgoing connection takes meanwhile."""
-    while True:
-        port = random.SystemRandom().randrange(10_000, 30_000)
-        if is_free(port):
-            return port
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        # As a server does, which may take a port of connections that have just ended.
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True

@@ -20,6 +20,7 @@ use crate::model::Approval;
 
 #[cfg(feature = "daemon")]
 pub(crate) use body::bounded_body;
+#[cfg(any(feature = "http", feature = "models"))]
 pub(crate) use body::{BodyError, read_whole};
 #[cfg(any(feature = "http", feature = "models"))]
 pub(in crate::handler) use response::{RequestError, read_beginning};

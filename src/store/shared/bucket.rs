@@ -61,6 +61,7 @@ pub(crate) struct Bucket {
 }
 
 /// How the bucket is, for people.
+#[cfg(feature = "cli")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BucketReport {
     /// The server that is connected to, and its version.
@@ -282,6 +283,7 @@ impl Bucket {
     }
 
     /// How the bucket is.
+    #[cfg(feature = "cli")]
     pub(crate) async fn report(&self) -> Result<BucketReport, ClusterError> {
         let mut stream = self.open().await?;
         let info = stream.info().await.map_err(|error| unreachable(&error))?;

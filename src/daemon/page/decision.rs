@@ -141,7 +141,10 @@ impl DecisionDetails {
             patched: outcome.patched.iter().map(|(target, _)| target).collect(),
             notes: outcome.notes.iter().map(|note| redactor.text(&note.text).into_owned()).collect(),
             reports: outcome.hooks.iter().map(|report| HookStage::of(report, first, redactor)).collect(),
-            summary: DecisionSummary::of(finished),
+            summary: DecisionSummary {
+                reason: outcome.reason.as_deref().map(|reason| redactor.text(reason).into_owned()),
+                ..DecisionSummary::of(finished)
+            },
         }
     }
 }

@@ -185,22 +185,24 @@ fn report_bytes(report: &HookReport) -> usize {
     REPORT_BYTES + warnings + report.error.as_ref().map_or(0, |error| error.len())
 }
 
-/// A decision without its payload, and with the beginnings of its texts.
+/// A decision without its payload, and with the beginnings of its texts. These are free of secrets before they are cut: half of
+/// one would not be found.
 fn without_texts(finished: &FinishedEvent) -> FinishedEvent {
+    let beginning = |text: &str| brief(&finished.redactor.text(text)).to_owned();
     let mut event = (*finished.event).clone();
     event.targets = Targets::default();
     event.extra.clear();
     event.attributes.message = None;
     let mut outcome = (*finished.outcome).clone();
     outcome.patched = Targets::default();
-    outcome.reason = outcome.reason.map(|reason| brief(&reason).into());
+    outcome.reason = outcome.reason.map(|reason| beginning(&reason).into());
     outcome.notes.truncate(MOST_NOTES);
     for note in &mut outcome.notes {
-        note.text = brief(&note.text).into();
+        note.text = beginning(&note.text).into();
     }
     for report in &mut outcome.hooks {
         report.warnings.clear();
-        report.error = report.error.take().map(|error| brief(&error).into());
+        report.error = report.error.take().map(|error| beginning(&error).into());
     }
     FinishedEvent { event: Arc::new(event), outcome: Arc::new(outcome), ..finished.clone() }
 }
@@ -217,8 +219,8 @@ mod tests {
     use crate::{
         RunRef,
         model::{
-            DecisionId, Event, EventKind, HandlerKind, HookName, HookReport, Outcome, Redactor, RunId,
-            SessionId,
+            Address, DecisionId, Event, EventKind, Handler, HandlerKind, HookName, HookReport, HttpHandler,
+            HttpMethod, Outcome, Redactor, RunId, Secret, SecretText, SessionId,
         },
     };
 
@@ -266,5 +268,26 @@ mod tests {
         assert_eq!((found.len(), left_out), (3, MOST_DECISIONS - 1));
         let id = history.notable.lock().kept[0].0.outcome.decision_id.to_string();
         assert!(history.details(&id).is_some() && history.payload("unknown").is_none());
+    }
+
+    #[test]
+    fn a_large_decision_is_kept_without_its_payload_and_shows_no_half_of_a_secret() {
+        let history = DecisionHistory::default();
+        let secret = "a-secret-of-a-hook-that-is-long";
+        let mut large = finished(1, "large", Verdict::Block, Ended::Completed);
+        let headers =
+            vec![("X-Key".to_owned(), SecretText::secret(Secret::new(secret)))].into_iter().collect();
+        let address = Address::parse("http://127.0.0.1/").unwrap();
+        let hook = HttpHandler { address, method: HttpMethod::Post, headers };
+        large.redactor = Redactor::of(&Handler::Http(hook));
+        // The secret lies where the text is cut.
+        let reason = format!("{}{secret}{}", "x".repeat(1990), "y".repeat(LARGEST));
+        Arc::make_mut(&mut large.outcome).reason = Some(reason.into());
+        history.event_finished(large);
+        let (found, _) = history.list(&DecisionFilter::default(), 9);
+        let shown = serde_json::to_string(&found).unwrap();
+        assert!(found.len() == 1 && shown.contains("xxx") && !shown.contains("a-secret"), "{shown}");
+        let kept = history.notable.lock().bytes;
+        assert!(kept < LARGEST, "{kept} bytes");
     }
 }

@@ -371,11 +371,10 @@ fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding>
         let runs_here = hook.enabled && !hook.execution.host_runs.is_by_agent();
         if let Some(why) = hook.trust.refusal().filter(|_| runs_here && hook.source.bundle.is_none()) {
             let text = format!("hook {} does not run: {why}", hook.name);
-            let help = format!(
-                "run `hookyard trust --workspace {}`",
-                super::paths::shell_quoted(&loaded.workspace.root)
-            );
-            findings.push(StartFinding::error("trust", text).help(help));
+            let directory = super::paths::shell_quoted(&loaded.workspace.root);
+            let help = format!("run `hookyard trust --workspace {directory}`");
+            let help = Some(help).filter(|_| !why.contains("run `hookyard trust"));
+            findings.push(StartFinding { help, ..StartFinding::error("trust", text) });
         }
     }
     let states: Vec<String> = states.into_iter().map(|(state, count)| format!("{count} {state}")).collect();
@@ -390,7 +389,8 @@ fn workspace(loaded: &LoadedWorkspace, settings: &Settings) -> Vec<StartFinding>
 }
 
 fn of_diagnostic(subject: &str, diagnostic: &Diagnostic) -> StartFinding {
-    let message = diagnostic.to_string();
+    // The finding has the help beside it.
+    let message = Diagnostic { help: None, ..diagnostic.clone() }.to_string();
     let finding = match diagnostic.severity {
         Severity::Error => StartFinding::error(subject, message),
         Severity::Warning => StartFinding::warning(subject, message),

@@ -53,7 +53,11 @@ fn doctor(daemon: &Daemon, socket: &str) -> (i32, Vec<(String, String, String)>)
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().unwrap().iter();
-    let message = |finding: &Value| format!("{}\n{}", text(finding, "message"), text(finding, "help"));
+    let message = |finding: &Value| {
+        let (message, help) = (text(finding, "message"), text(finding, "help"));
+        assert!(help.is_empty() || !message.contains(&help), "told twice: {message}");
+        format!("{message}\n{help}")
+    };
     let findings =
         findings.map(|finding| (text(finding, "level"), text(finding, "subject"), message(finding)));
     (output.status.code().unwrap(), findings.collect())

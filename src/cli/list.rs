@@ -89,7 +89,7 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
         rows.add([
             name(hook),
             events(hook),
-            matcher(hook).unwrap_or_else(|| "any".to_owned()),
+            matched(hook),
             handler(&hook.handler),
             scope(hook),
             trust(hook),
@@ -106,8 +106,9 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
     let width = screen.table_width();
     for hook in shown(snapshot) {
         let matcher = matcher(hook).map(|matcher| format!("  matching {matcher}"));
+        let condition = condition(hook).map(|condition| format!("  needing {condition}"));
         page.line(&paint.bold(&name(hook)));
-        let on = format!("{}{}", events(hook), matcher.unwrap_or_default());
+        let on = [Some(events(hook)), matcher, condition].into_iter().flatten().collect::<String>();
         page.line(&format!("  {}  {}", paint.dim("on  "), wrap::hanging(&on, width, 8)));
         page.line(&format!("  {}  {}", paint.dim("runs"), wrap::hanging(&handler(&hook.handler), width, 8)));
         let scope = scope(hook);
@@ -164,6 +165,18 @@ fn event(hook: &Hook, kind: EventKind) -> &str {
 
 fn matcher(hook: &Hook) -> Option<String> {
     hook.matcher.as_ref().map(|matcher| escape::line(matcher.pattern()).into_owned())
+}
+
+/// What an event must have besides what the matcher looks at.
+fn condition(hook: &Hook) -> Option<String> {
+    let condition = hook.execution.condition.as_ref()?;
+    Some(escape::line(&condition.text()).into_owned())
+}
+
+/// The events of its kinds that a hook wants.
+fn matched(hook: &Hook) -> String {
+    let matcher = matcher(hook).unwrap_or_else(|| "any".to_owned());
+    condition(hook).map_or_else(|| matcher.clone(), |condition| format!("{matcher}; needs {condition}"))
 }
 
 /// What a hook runs, on one line.

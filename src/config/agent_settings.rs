@@ -6,7 +6,7 @@ use super::{
     Settings,
     account::home_directory,
     files::{self, DefinitionFiles, FileBytes},
-    front_matter::note_front_matter,
+    front_matter::{FoundTexts, TextReading},
     last_good_store::{GoodFiles, NO_GOOD_FILES},
     own_settings::SwitchExceptions,
     plugins::{PluginHookFile, PluginSearch},
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     dialect::{
-        HookRules, NativeDialect, ReferenceLookup, SettingsFile, SettingsLocation, natives,
+        HookRules, NativeDialect, PluginFormat, ReferenceLookup, SettingsFile, SettingsLocation, natives,
         read_plugin_hooks, read_settings, unread_hooks,
     },
-    model::{Diagnostic, Dialect, DialectName, Hook, Severity},
+    model::{Diagnostic, Dialect, DialectName, Hook, Scope, Severity},
     root_dir::LastLink,
 };
 
@@ -176,6 +176,33 @@ impl<'a> SettingsDirectories<'a> {
         }
     }
 
+    /// The directories with texts that may have hooks in their front matter, each with its scope.
+    pub(super) fn of_texts(&self, native: &NativeDialect, own_files: OwnFiles) -> Vec<(Scope, PathBuf)> {
+        let PluginFormat::Plugins(files) = native.plugins() else { return Vec::new() };
+        let managed = native.files().iter().find(|file| file.scope == Scope::Managed);
+        let managed = managed.and_then(|file| Path::new(file.location.path()).parent());
+        let own = (own_files == OwnFiles::Read).then(|| self.workspace.root());
+        let bases = [
+            managed.map(|directory| (Scope::Managed, self.system.join(directory))),
+            self.home.clone().map(|home| (Scope::User, home)),
+            // The home directory may be the workspace.
+            own.filter(|root| self.home.as_deref() != Some(*root))
+                .map(|root| (Scope::Project, root.to_owned())),
+        ];
+        bases.into_iter().flatten().map(|(scope, base)| (scope, base.join(files.texts_directory))).collect()
+    }
+
+    /// Reads a text that may have hooks in its front matter.
+    pub(super) fn read_text(&self, path: &Path, own_files: OwnFiles) -> Result<FileBytes, Box<Diagnostic>> {
+        if let Some(good) = self.good.get(path) {
+            return Ok(FileBytes { bytes: good.bytes.to_vec(), path: path.to_owned() });
+        }
+        if own_files == OwnFiles::Read && path.starts_with(self.workspace.root()) {
+            return self.workspace.read(path.to_owned(), LastLink::Followed);
+        }
+        files::read_anywhere(path.to_owned())
+    }
+
     /// A file of the workspace must be inside of it; others may be links, as the dotfiles of a user often are.
     fn read(&self, path: PathBuf, file: SettingsFile) -> Result<FileBytes, Box<Diagnostic>> {
         if let Some(good) = self.good.get(&path) {
@@ -324,7 +351,7 @@ fn read_adopted(
     Some(adopted)
 }
 
-/// The hooks of the plugins that levels enable, each file as a level of its own.
+/// The hooks of the plugins that levels enable, and those of agents' texts, each file as a level of its own.
 fn read_plugins(
     native: &'static NativeDialect,
     reading: &SettingsReading<'_>,
@@ -332,7 +359,6 @@ fn read_plugins(
     collected: &mut CollectedHooks,
 ) -> Vec<SettingsLevel> {
     let SettingsReading { directories, rules, resolver, .. } = *reading;
-    let own = (reading.own_files == OwnFiles::Read).then_some(directories.workspace);
     let home = directories.home.as_deref();
     let search = home.map(|home| PluginSearch::new(home, directories.workspace.root(), directories.good));
     let found = search.map(|search| search.run(native, levels)).unwrap_or_default();
@@ -340,7 +366,16 @@ fn read_plugins(
     collected.missing_files.extend(found.missing);
     collected.definitions.extend(found.definitions);
     collected.diagnostics.extend(found.diagnostics);
-    collected.diagnostics.extend(note_front_matter(native, home, own, &found.directories));
+    let places = TextReading {
+        places: directories.of_texts(native, reading.own_files),
+        read: &|path| directories.read_text(path, reading.own_files),
+        rules,
+        resolver,
+    };
+    let texts = FoundTexts::of(native, &places, &found.directories);
+    collected.files.extend(texts.files);
+    collected.definitions.extend(texts.definitions);
+    collected.diagnostics.extend(texts.diagnostics);
     let level = |PluginHookFile { scope, file, source }| {
         let FileBytes { path, bytes } = file;
         let read = read_plugin_hooks(native, (&bytes, &path), scope, &source, rules, resolver);
@@ -348,5 +383,5 @@ fn read_plugins(
         collected.diagnostics.extend(diagnostics);
         SettingsLevel { scope, file: path, found: hooks }
     };
-    found.hook_files.into_iter().map(level).collect()
+    found.hook_files.into_iter().map(level).chain(texts.levels).collect()
 }

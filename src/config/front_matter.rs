@@ -1,16 +1,21 @@
-//! Hooks in the front matter of agents, commands and skills, which are the agent's alone: notes that say where there are some,
-//! and when the agent runs them.
+//! Hooks in the front matter of texts: those of agents, which run while the agent is at work, and notes about those of commands,
+//! skills and plugins, which do not run here.
 
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
-use super::{files, workspace_files::WorkspaceFiles};
+use super::{
+    files::{DefinitionFiles, FileBytes},
+    settings_levels::SettingsLevel,
+};
 use crate::{
-    dialect::{NativeDialect, PluginFormat, TextKind, has_hooks_in_front_matter},
-    model::{Diagnostic, Severity},
-    root_dir::LastLink,
+    dialect::{
+        HookRules, NativeDialect, PluginFormat, ReferenceLookup, TextKind, has_hooks_in_front_matter,
+        read_agent_hooks,
+    },
+    model::{Diagnostic, Scope, Severity},
 };
 
 /// The most texts of a directory whose front matter is looked at, and the most directories below it.
@@ -19,51 +24,111 @@ const MOST_TEXTS: usize = 256;
 /// How deep directories of texts are searched.
 const DEEPEST: usize = 8;
 
-/// Notes about hooks in the front matter of texts of the user, of the workspace if its own files count, and of plugins, whose
-/// directories are given.
-///
-/// The agent runs such hooks itself while the text is active, whether it asks hookyard or not: run here too, each would run
-/// twice. No other agent runs the hooks of such a text.
-pub(super) fn note_front_matter(
-    native: &NativeDialect,
-    home: Option<&Path>,
-    own: Option<&WorkspaceFiles>,
-    plugins: &BTreeSet<PathBuf>,
-) -> Vec<Diagnostic> {
-    let PluginFormat::Plugins(files) = native.plugins() else { return Vec::new() };
-    let bases: BTreeSet<&Path> = home.into_iter().chain(own.map(WorkspaceFiles::root)).collect();
-    let of_agent = bases.into_iter().map(|base| base.join(files.texts_directory));
-    let places: BTreeSet<PathBuf> = of_agent.chain(plugins.iter().cloned()).collect();
-    let has_hooks = |path: &Path| {
-        let own = own.filter(|own| path.starts_with(own.root()));
-        let text = match own {
-            Some(own) => own.read(path.to_owned(), LastLink::Followed),
-            None => files::read_anywhere(path.to_owned()),
-        };
-        text.is_ok_and(|text| has_hooks_in_front_matter(&text.bytes))
-    };
-    let mut notes = Vec::new();
-    for place in places {
-        for (directory, kind) in files.texts {
-            let texts = texts_in(&place.join(directory), *kind);
-            notes.extend(texts.iter().filter(|path| has_hooks(path)).map(|path| note(path, *kind)));
-        }
-    }
-    notes
+/// How texts are read.
+pub(super) struct TextReading<'a> {
+    /// The directories with texts of the machine, of the user and of the workspace if its own files count, with their scopes.
+    pub(super) places: Vec<(Scope, PathBuf)>,
+    pub(super) read: &'a dyn Fn(&Path) -> Result<FileBytes, Box<Diagnostic>>,
+    pub(super) rules: &'a HookRules,
+    pub(super) resolver: &'a dyn ReferenceLookup,
 }
 
-fn note(path: &Path, kind: TextKind) -> Diagnostic {
+/// The hooks of agents, each text as a level of its own, and notes about other texts with hooks.
+#[derive(Default)]
+pub(super) struct FoundTexts {
+    pub(super) levels: Vec<SettingsLevel>,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) definitions: DefinitionFiles,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl FoundTexts {
+    /// Reads the texts of an agent's program, and of plugins in these directories.
+    ///
+    /// Whether a command or a skill is in use is not in events: its hooks begin with its use, also where that was refused or
+    /// another process has it, and end when the program does. The program runs them itself.
+    pub(super) fn of(
+        native: &'static NativeDialect,
+        reading: &TextReading<'_>,
+        plugins: &BTreeSet<PathBuf>,
+    ) -> Self {
+        let mut found = Self::default();
+        let PluginFormat::Plugins(files) = native.plugins() else { return found };
+        for (directory, kind) in files.texts {
+            for (scope, place) in &reading.places {
+                for path in texts_in(&place.join(directory), *kind) {
+                    found.text(native, reading, *scope, &path, *kind);
+                }
+            }
+            for place in plugins {
+                let texts = texts_in(&place.join(directory), *kind);
+                let texts = texts.iter().filter(|path| {
+                    (reading.read)(path).is_ok_and(|text| has_hooks_in_front_matter(&text.bytes))
+                });
+                found.diagnostics.extend(texts.map(|path| note(path, *kind, TextOwner::Plugin)));
+            }
+        }
+        found
+    }
+
+    fn text(
+        &mut self,
+        native: &'static NativeDialect,
+        reading: &TextReading<'_>,
+        scope: Scope,
+        path: &Path,
+        kind: TextKind,
+    ) {
+        let FileBytes { path, bytes } = match (reading.read)(path) {
+            Ok(text) if has_hooks_in_front_matter(&text.bytes) => text,
+            // An agent that cannot be read may have guards, as it had when it could be.
+            Err(diagnostic) if kind == TextKind::Agent => {
+                self.files.push(path.to_owned());
+                self.diagnostics.push(*diagnostic);
+                return;
+            }
+            _ => return,
+        };
+        self.diagnostics.push(note(&path, kind, TextOwner::Person));
+        if kind == TextKind::Agent {
+            let (hooks, diagnostics) =
+                read_agent_hooks(native, (&bytes, &path), scope, reading.rules, reading.resolver);
+            self.diagnostics.extend(diagnostics);
+            self.files.push(path.clone());
+            self.definitions.insert(path.clone(), bytes.as_slice().into());
+            self.levels.push(SettingsLevel { scope, file: path, found: hooks });
+        }
+    }
+}
+
+/// Whose a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextOwner {
+    Person,
+    Plugin,
+}
+
+fn note(path: &Path, kind: TextKind, owner: TextOwner) -> Diagnostic {
     let above = path.parent().and_then(Path::file_name).unwrap_or_default();
     let name = Path::new(above).join(path.file_name().unwrap_or_default());
     let name = name.display();
-    let when = match kind {
-        TextKind::Agent => "for the events of that agent",
-        TextKind::Command | TextKind::Skill => "from its first use to the end of the session",
+    let hooks = format!("the hooks in the front matter of {name}");
+    let elsewhere = "hooks that hookyard is to run, for every event, belong in the settings of the agent";
+    let (message, help) = match (kind, owner) {
+        (TextKind::Agent, TextOwner::Person) => (
+            format!("{hooks} run for the events of that agent alone"),
+            "`hookyard explain` shows for an event whether they run; `agent_type` names its agent",
+        ),
+        (TextKind::Agent | TextKind::Command, TextOwner::Plugin) => {
+            (format!("{hooks} run nowhere: Claude Code ignores those of a plugin"), elsewhere)
+        }
+        (TextKind::Command | TextKind::Skill, _) => (
+            format!(
+                "{hooks} do not run here: Claude Code runs them itself, from its first use to the end of the session"
+            ),
+            elsewhere,
+        ),
     };
-    let message = format!(
-        "the hooks in the front matter of {name} do not run here: Claude Code runs them itself, {when}"
-    );
-    let help = "hooks that hookyard is to run, for every event, belong in the settings of the agent";
     Diagnostic::of_file(Severity::Info, "front-matter", path, message).help(help)
 }
 

@@ -134,8 +134,15 @@ impl WatchPlan {
                 }
             }
         }
-        let selected = natives().filter(|native| workspace.dialects.has(native.name()));
-        for file in selected.flat_map(NativeDialect::files) {
+        let selected: Vec<_> = natives().filter(|native| workspace.dialects.has(native.name())).collect();
+        for agents in selected.iter().filter_map(|native| native.plugins().agents()) {
+            for base in root.iter().chain(&outer).chain(&home) {
+                if let Some(real) = watches.follow(state_of, base, Path::new(agents)) {
+                    watches.add(&real, WatchedEntry::Agents);
+                }
+            }
+        }
+        for file in selected.into_iter().flat_map(NativeDialect::files) {
             let (bases, path): (Vec<_>, _) = match file.location {
                 SettingsLocation::Workspace(path) => (root.iter().chain(&outer).collect(), path),
                 SettingsLocation::Home(path) => (home.iter().collect(), path),
@@ -347,6 +354,17 @@ mod tests {
         let found = watches(OWN, &["/w/shop/.openharness/hooks/a.yaml"], &["/w/other/", "/home/u/", "/etc/"]);
         assert!(found.directories.is_empty());
         assert_eq!(found.absent, BTreeSet::from([PathBuf::from("/w/shop")]));
+    }
+
+    #[test]
+    fn texts_of_agents_matter_where_their_hooks_are_read() {
+        let lines = ["/w/shop/.claude/agents/", "/home/u/.claude/agents/", "/etc/"];
+        let found = watches(CLAUDE, &[], &lines);
+        for place in ["/w/shop", "/home/u"] {
+            assert!(has(&found, &format!("{place}/.claude/agents/reviewer.md")), "{place}");
+            assert!(!has(&found, &format!("{place}/.claude/agents/notes.txt")), "{place}");
+        }
+        assert!(!has(&watches(OWN, &[], &lines), "/w/shop/.claude/agents/reviewer.md"));
     }
 
     #[test]

@@ -64,8 +64,9 @@ pub use response::http_body;
 pub(crate) use settings::disabling_phrase;
 pub(crate) use settings::{
     ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, TextKind,
-    extension_source, has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog,
-    read_extension, read_hooks_of, read_manifest, read_marketplaces, read_plugin_hooks, read_registry,
+    extension_source, has_hooks_in_front_matter, names, path_below, plugin_source, read_agent_hooks,
+    read_catalog, read_extension, read_hooks_of, read_manifest, read_marketplaces, read_plugin_hooks,
+    read_registry,
 };
 pub use settings::{KeyPosition, SettingsHook, SettingsHooks, SharedSettings, read_settings};
 pub(crate) use settings::{SettingsFile, SettingsLocation, unread_hooks};

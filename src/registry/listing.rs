@@ -15,6 +15,9 @@ pub struct HookListing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     host_event: Option<&'a str>,
     matcher: Option<&'a str>,
+    /// What an event must have besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
     handler: HandlerKind,
     mode: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,6 +89,7 @@ impl<'a> HookListing<'a> {
             events: hook.events,
             host_event: hook.execution.host_event.as_deref(),
             matcher: hook.matcher.as_ref().map(Matcher::pattern),
+            condition: hook.execution.condition.as_ref().map(|condition| condition.text()),
             handler: hook.handler.kind(),
             mode: hook.handler.mode(),
             command: Command::of(&hook.handler),

@@ -287,6 +287,39 @@ fn hooks_that_run_twice_are_found_by_doctor_and_check() {
 }
 
 #[test]
+fn hooks_of_an_agents_text_are_left_to_claude_where_it_is_connected() {
+    const NAME: &str = "claude.user.agents.reviewer.PreToolUse.1.1";
+    let text = "---\nname: reviewer\nhooks:\n  PreToolUse:\n    - hooks: [{ type: command, command: 'exit 2' }]\n---\nYou review.\n";
+    let daemon = shop().file("home/.claude/agents/reviewer.md", text).serve();
+    let listed = || {
+        let output = command(&daemon, &["list", "--json", "--set", "trust=off"]).output().unwrap();
+        let hooks: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hooks = hooks["hooks"].as_array().or_else(|| hooks.as_array()).unwrap().clone();
+        hooks.into_iter().find(|hook| hook["name"] == NAME).unwrap()
+    };
+    let found = listed();
+    assert_eq!(found["condition"], "the agent `reviewer` at work", "{found}");
+    assert_eq!(found["run_by_agent"], Value::Null, "{found}");
+    let event = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s", "cwd": daemon.path().join("home/shop"), "agent_id": "a", "agent_type": "other",
+        "tool_name": "Bash", "tool_input": { "command": "ls" }, "tool_use_id": "t",
+    });
+    let explain = |event: &Value| {
+        let arguments = ["explain", "--set", "trust=off", "--dialect", "claude", "--event", "-"];
+        let output = command(&daemon, &arguments).write_stdin(event.to_string()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let explained = explain(&event);
+    assert!(explained.contains("it needs the agent `reviewer` at work"), "{explained}");
+    connect(&daemon);
+    assert_eq!(listed()["run_by_agent"], true);
+    let mut own = event;
+    own["agent_type"] = "reviewer".into();
+    let explained = explain(&own);
+    assert!(explained.contains("claude runs it itself, since it is connected"), "{explained}");
+}
+
+#[test]
 fn hooks_that_nobody_trusts_are_found_with_what_to_do() {
     let guard = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler: {type: command, command: 'true'}\n";
     let daemon = shop().file("home/shop/.openharness/hooks/guard.yaml", guard).serve();

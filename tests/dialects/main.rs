@@ -15,6 +15,7 @@ mod claude_conditions;
 mod clawd;
 #[cfg(feature = "cli")]
 mod convert;
+mod front_matter;
 mod levels;
 mod matrix;
 mod openharness;

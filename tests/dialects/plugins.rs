@@ -355,34 +355,6 @@ async fn extensions_of_gemini_cli_run_unless_they_are_disabled_here() {
     assert_eq!(plugin.load().0, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn hooks_in_front_matter_are_found_and_not_run() {
-    let plugin = Plugin { workspace: TestWorkspace::new() };
-    let with = "---\nname: x\nhooks:\n  PreToolUse: []\n---\ntext\n";
-    let texts = [
-        ("home/.claude/agents/a.md", with),
-        ("workspace/.claude/agents/team/b.md", with),
-        ("workspace/.claude/skills/s/SKILL.md", with),
-        ("workspace/.claude/skills/s/other.md", with),
-        ("workspace/.claude/commands/c.md", "---\nname: x\n---\nhooks:\n"),
-        ("workspace/.claude/commands/d.md", "hooks:\n"),
-    ];
-    for (path, text) in texts {
-        let path = plugin.workspace.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let loaded =
-        load_workspace(&plugin.workspace.path("workspace"), None, &plugin.workspace.settings(), &|_| None);
-    let found: Vec<_> = loaded.diagnostics.iter().map(|found| (found.severity, found.file.clone())).collect();
-    let expected = [0, 1, 2].map(|text| (Severity::Info, plugin.workspace.path(texts[text].0)));
-    assert_eq!(found, expected, "{:?}", loaded.diagnostics);
-    let reasons = ["for the events of that agent", "from its first use to the end of the session"];
-    for (diagnostic, reason) in loaded.diagnostics.iter().zip([reasons[0], reasons[0], reasons[1]]) {
-        assert!(diagnostic.message.contains(reason), "{diagnostic:?}");
-    }
-}
-
 #[test]
 fn hooks_in_front_matter_of_a_plugin_are_found_and_not_run() {
     let agent = format!("{CACHE}/agents/reviewer.md");
@@ -394,5 +366,8 @@ fn hooks_in_front_matter_of_a_plugin_are_found_and_not_run() {
     let (hooks, messages) = plugin.enabled(USER, true).load();
     assert_eq!(hooks, [RUNS]);
     let [message] = messages.as_slice() else { panic!("{messages:?}") };
-    assert!(message.contains(&agent) && message.contains("for the events of that agent"), "{message}");
+    assert!(
+        message.contains(&agent) && message.contains("Claude Code ignores those of a plugin"),
+        "{message}"
+    );
 }

@@ -36,6 +36,8 @@ enum Syntax {
     Yaml,
     /// In JSON, for another program: a mistake costs what it is in, and is a warning.
     Json,
+    /// In YAML, for another program.
+    ForeignYaml,
 }
 
 impl<'t> Document<'t> {
@@ -46,11 +48,15 @@ impl<'t> Document<'t> {
         Self::read(bytes, file, Syntax::Yaml)
     }
 
-    /// Takes the bytes of another program's file as one JSON document. Mistakes in it are warnings.
-    ///
+    /// Takes the bytes of another program's file as one JSON document, mistakes in which are warnings.
     /// Returns a diagnostic, which is an error, if they are none at all.
     pub(crate) fn parse_json(bytes: &'t [u8], file: &'t Path) -> Result<Self, Box<Diagnostic>> {
         Self::read(bytes, file, Syntax::Json)
+    }
+
+    /// The same for a document in YAML.
+    pub(crate) fn parse_foreign_yaml(bytes: &'t [u8], file: &'t Path) -> Result<Self, Box<Diagnostic>> {
+        Self::read(bytes, file, Syntax::ForeignYaml)
     }
 
     fn read(bytes: &'t [u8], file: &'t Path, syntax: Syntax) -> Result<Self, Box<Diagnostic>> {
@@ -63,7 +69,7 @@ impl<'t> Document<'t> {
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let parsed = match syntax {
-            Syntax::Yaml => parse(text),
+            Syntax::Yaml | Syntax::ForeignYaml => parse(text),
             Syntax::Json => json::parse(text),
         };
         let root = parsed.map_err(|error| Box::new(error.into_diagnostic(text, file)))?;
@@ -89,10 +95,8 @@ impl<'t> Document<'t> {
 
     /// Records a mistake.
     pub(crate) fn report(&self, mistake: Mistake) {
-        let severity = match self.syntax {
-            Syntax::Yaml => mistake.severity,
-            Syntax::Json => mistake.severity.min(Severity::Warning),
-        };
+        let gravest = if self.syntax == Syntax::Yaml { Severity::Error } else { Severity::Warning };
+        let severity = mistake.severity.min(gravest);
         self.mistakes.borrow_mut().push(Mistake { severity, ..mistake });
     }
 
@@ -117,7 +121,7 @@ impl<'t> Document<'t> {
         diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
         if unreported > 0 {
             let message = format!("{unreported} more mistakes in this file");
-            let severity = if self.syntax == Syntax::Json { Severity::Warning } else { Severity::Error };
+            let severity = if self.syntax == Syntax::Yaml { Severity::Error } else { Severity::Warning };
             let diagnostic = Diagnostic::of_file(severity, "more-mistakes", self.file, message);
             diagnostics.push(Diagnostic { skipped: true, ..diagnostic });
         }

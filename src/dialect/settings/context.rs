@@ -38,6 +38,8 @@ pub(super) struct FileContext<'a> {
     pub(super) resolver: &'a dyn ReferenceLookup,
     /// The plugin that the file is of.
     pub(super) plugin: Option<&'a Arc<PluginSource>>,
+    /// The part of the names of its hooks that says of which agent's text it is.
+    pub(super) agent: Option<&'a str>,
 }
 
 impl FileContext<'_> {

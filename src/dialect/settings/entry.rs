@@ -187,11 +187,12 @@ impl Parts<'_> {
         let [entry, hook] = self.name;
         let (dialect, scope) = (self.context.native.name, self.context.scope);
         // Some agents have a second file of a level, which is called so.
-        let file = match self.context.plugin {
-            Some(plugin) => format!(".{}", plugin.label),
-            None if self.context.file.ends_with("config.json") => ".config".to_owned(),
-            None if self.context.native.settings.is_bare(self.context.file) => self.bare_label(),
-            None => self.file_label(),
+        let file = match (self.context.plugin, self.context.agent) {
+            (Some(plugin), _) => format!(".{}", plugin.label),
+            (None, Some(agent)) => format!(".agents.{agent}"),
+            _ if self.context.file.ends_with("config.json") => ".config".to_owned(),
+            _ if self.context.native.settings.is_bare(self.context.file) => self.bare_label(),
+            _ => self.file_label(),
         };
         HookName::new(format!("{dialect}.{scope}{file}.{}.{entry}.{hook}", self.row.name)).ok()
     }

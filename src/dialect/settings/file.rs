@@ -66,7 +66,7 @@ pub fn read_settings(
         Ok(document) => document,
         Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
     };
-    let context = FileContext { native, file, scope, rules, resolver, plugin: None };
+    let context = FileContext { native, file, scope, rules, resolver, plugin: None, agent: None };
     let mut found = SettingsHooks::default();
     if let Some(root) = document.root() {
         let hooks = if native.settings.is_bare(file) {
@@ -137,7 +137,7 @@ pub(crate) fn read_plugin_hooks(
     if plugin.replaces_texts {
         document.replace_texts(&[], &mut |text, _| with_values(text, plugin).map(|text| Rc::from(&*text)));
     }
-    let context = FileContext { native, file, scope, rules, resolver, plugin: Some(plugin) };
+    let context = FileContext { native, file, scope, rules, resolver, plugin: Some(plugin), agent: None };
     let mut found = SettingsHooks::default();
     if let Some(hooks) = document.root().and_then(|root| root.get("hooks")?.mapping()) {
         let is_event = |value: &Value<'_>| !native.settings.disable.stands_beside_events(value.name());
@@ -147,21 +147,6 @@ pub(crate) fn read_plugin_hooks(
     let mut diagnostics = document.into_diagnostics();
     diagnostics.extend(found.cut(file));
     (found, diagnostics)
-}
-
-/// Reads a settings file, or a file with hooks of a plugin.
-pub(crate) fn read_hooks_of(
-    native: &'static NativeDialect,
-    (bytes, file): (&[u8], &Path),
-    scope: Scope,
-    plugin: Option<&Arc<PluginSource>>,
-    rules: &HookRules,
-    resolver: &dyn ReferenceLookup,
-) -> (SettingsHooks, Vec<Diagnostic>) {
-    match plugin {
-        Some(plugin) => read_plugin_hooks(native, (bytes, file), scope, plugin, rules, resolver),
-        None => read_settings(native, bytes, file, scope, rules, resolver),
-    }
 }
 
 /// The plugins that a file enables or disables.
@@ -204,7 +189,7 @@ fn managed_only(native: &NativeDialect, root: &Mapping<'_>) -> Option<KeyPositio
     switch(&value).and_then(|(only, position)| only.then_some(position))
 }
 
-fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
+pub(super) fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
     let name = value.name();
     let words = context.native.settings.shared;
     if let Some(SharedKey { setting, .. }) = words.iter().find(|word| word.key == name) {
@@ -242,7 +227,7 @@ fn hooks_in(entry: &Value<'_>) -> usize {
 
 impl SettingsHooks {
     /// Enforces the bounds of a file. Returns an error for each that it exceeds, and a note if its hooks are switched off.
-    fn cut(&mut self, file: &Path) -> Vec<Diagnostic> {
+    pub(super) fn cut(&mut self, file: &Path) -> Vec<Diagnostic> {
         let mut errors = Vec::new();
         if let Some(KeyPosition { line, column }) = self.own_disabled {
             let message = "the file switches its own hooks off";

@@ -7,7 +7,9 @@ mod disable;
 mod entry;
 mod file;
 mod format;
+mod front_matter;
 mod handler;
+mod labels;
 mod matcher;
 mod plugins;
 mod shared;
@@ -19,21 +21,23 @@ pub(super) use context::{TextPart, text_parts, warn_misspelt_keys};
 pub use disable::KeyPosition;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use file::disabling_phrase;
+pub(crate) use file::read_plugin_hooks;
 pub(crate) use file::unread_hooks;
 pub use file::{SettingsHooks, read_settings};
-pub(crate) use file::{read_hooks_of, read_plugin_hooks};
 pub(super) use format::{
     BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax,
     SettingsFormat, SettingsKeys, SharedSetting, Shell, StartDirectory, TimeUnit,
 };
 pub(crate) use format::{SettingsFile, SettingsLocation, SharedKey};
+pub(crate) use front_matter::{has_hooks_in_front_matter, read_agent_hooks, read_hooks_of};
+pub(crate) use labels::TextKind;
 pub(super) use matcher::{
     exact_list_or_regex, exact_names_or_regex, exact_or_regex, search_or_word, whole_regex,
 };
 pub(super) use plugins::{EXTENSIONS, PLUGINS, parse as plugin_json};
 pub(crate) use plugins::{
-    ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, TextKind,
-    extension_source, has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog,
-    read_extension, read_manifest, read_marketplaces, read_registry,
+    ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,
+    names, path_below, plugin_source, read_catalog, read_extension, read_manifest, read_marketplaces,
+    read_registry,
 };
 pub use shared::SharedSettings;

@@ -9,6 +9,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::labels::{TextKind, plain, short_label};
 use crate::model::{PluginSource, PluginVariable};
 
 /// How an agent has its plugins.
@@ -33,7 +34,24 @@ impl PluginFormat {
         };
         // A plugin may be anywhere, an extension is where extensions are.
         let is_below = file.ancestors().any(|above| above.ends_with(directory));
-        is_below || matches!(self, Self::Plugins(_)) && file.ends_with(hooks) && !is_extension(file)
+        let is_of_plugin =
+            is_below || matches!(self, Self::Plugins(_)) && file.ends_with(hooks) && !is_extension(file);
+        is_of_plugin || self.has_agent(file)
+    }
+
+    /// Whether a file is the text of an agent whose front matter may have hooks, by its path. Those of plugins have none that
+    /// count.
+    pub(crate) fn has_agent(self, file: &Path) -> bool {
+        let Self::Plugins(files) = self else { return false };
+        TextKind::Agent.takes(file) && file.ancestors().any(|above| above.ends_with(files.agents))
+    }
+
+    /// The directory with the texts of agents, below the home directory and in a project.
+    pub(crate) fn agents(self) -> Option<&'static str> {
+        match self {
+            Self::Plugins(files) => Some(files.agents),
+            Self::None | Self::Extensions(_) => None,
+        }
     }
 
     /// The file below the home directory without which nobody knows which plugins there are.
@@ -68,29 +86,10 @@ pub(crate) struct PluginFiles {
     pub(crate) hooks: &'static str,
     /// The directory with texts that may have hooks in their front matter, below the home directory and in a project.
     pub(crate) texts_directory: &'static str,
+    /// Where those of agents are.
+    pub(crate) agents: &'static str,
     /// The directories of such texts in that and in plugins.
     pub(crate) texts: &'static [(&'static str, TextKind)],
-}
-
-/// What a text is, which may have hooks in its front matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextKind {
-    /// An agent.
-    Agent,
-    /// A command.
-    Command,
-    /// A skill, in a directory of its own.
-    Skill,
-}
-
-impl TextKind {
-    /// Whether a file may be such a text, by its name.
-    pub(crate) fn takes(self, file: &Path) -> bool {
-        match self {
-            Self::Agent | Self::Command => file.extension().is_some_and(|end| end == "md"),
-            Self::Skill => file.file_name().is_some_and(|name| name == "SKILL.md"),
-        }
-    }
 }
 
 /// Where the extensions of Gemini CLI are.
@@ -116,6 +115,7 @@ pub(in crate::dialect) static PLUGINS: PluginFiles = PluginFiles {
     manifest: ".claude-plugin/plugin.json",
     hooks: "hooks/hooks.json",
     texts_directory: ".claude",
+    agents: ".claude/agents",
     texts: &[("agents", TextKind::Agent), ("commands", TextKind::Command), ("skills", TextKind::Skill)],
 };
 
@@ -192,11 +192,6 @@ pub(crate) fn names(id: &str) -> Option<(&str, &str)> {
     let (name, rest) = id.split_once('@')?;
     let marketplace = rest.split('@').next().unwrap_or_default();
     (!name.is_empty() && !marketplace.is_empty()).then_some((name, marketplace))
-}
-
-/// A text with a dash for each character that is not of the alphabet, a digit or one of these.
-fn plain(text: &str, more: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_alphanumeric() || more.contains(c) { c } else { '-' }).collect()
 }
 
 /// A catalog of plugins that the agent knows.
@@ -339,16 +334,7 @@ pub(crate) fn extension_source(name: &str, root: &Path, project: &Path) -> Plugi
 
 /// The part of a hook's name that says of which plugin it is. Two plugins never have the same one.
 fn label(id: &str) -> String {
-    let is_plain =
-        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let parts: Vec<&str> = id.split('@').collect();
-    if id.len() <= LONGEST_LABEL && parts.iter().all(|part| is_plain(part)) {
-        return parts.join("_");
-    }
-    let name: String = plain(parts[0], "-").chars().take(LONGEST_LABEL - 9).collect();
-    // FNV-1a, which unlike the hasher of the standard library is the same everywhere and for ever.
-    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    format!("{name}_{:08x}", id.bytes().fold(0x811c_9dc5, step))
+    short_label(id, LONGEST_LABEL)
 }
 
 /// Where an extension of Gemini CLI is installed, by its manifest and what is known of its installation. One that is linked
@@ -373,13 +359,6 @@ pub(crate) fn read_extension(
         _ => None,
     };
     Ok((name, link))
-}
-
-/// Whether the front matter of a text has hooks.
-pub(crate) fn has_hooks_in_front_matter(text: &[u8]) -> bool {
-    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-    let is_front_matter = lines.next() == Some(b"---");
-    is_front_matter && lines.take_while(|line| *line != b"---").any(|line| line.starts_with(b"hooks:"))
 }
 
 /// The value of a JSON text of another program.

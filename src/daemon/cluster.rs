@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::{routes::instance, start_error::ServeError, state::DaemonState};
 use crate::{
     Orchestrator,
-    config::{ClusterSettings, Settings, UnsurePolicy},
+    config::{ClusterSettings, HaltSharing, Settings, UnsurePolicy},
     handler::http_client::{HttpClients, bounded_body, with_causes},
     model::{Address, Approval},
     store::{ClusterOptions, NodeFacts, WhenUnsure},
@@ -101,6 +101,7 @@ async fn check_sync(cluster: &ClusterSettings) -> Result<Option<String>, ServeEr
 /// How the settings have daemons share halts.
 pub(crate) fn cluster_options(settings: &Settings) -> ClusterOptions {
     let cluster = &settings.cluster;
+    let is_strict = cluster.halts == HaltSharing::Strict;
     ClusterOptions {
         instance: instance().to_owned(),
         servers: cluster.store.clone(),
@@ -111,9 +112,11 @@ pub(crate) fn cluster_options(settings: &Settings) -> ClusterOptions {
         run_forget: settings.run_forget,
         stale_after: cluster.stale_after,
         when_unsure: match cluster.unsure {
+            _ if is_strict => WhenUnsure::Refuse,
             UnsurePolicy::Answer => WhenUnsure::Answer,
             UnsurePolicy::Refuse => WhenUnsure::Refuse,
         },
+        is_strict,
     }
 }
 

@@ -52,6 +52,13 @@ impl From<DispatchError> for ApiError {
                 "stop the run, or send the event again; `hookyard status` says what is wrong with the store of the cluster",
             )
             .after_hooks(),
+            DispatchError::RunMoved => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Self::MOVED,
+                message,
+                "send the event again; events of one run should go to one daemon",
+            )
+            .after_hooks(),
             DispatchError::ShuttingDown => Self::shutting_down(),
             DispatchError::Interrupted => Self::interrupted(),
         }

@@ -203,13 +203,14 @@ impl ApiError {
 
     pub(super) const NOT_AUDITED: &str = "not_audited";
 
-    /// The codes of what the store of a cluster does not know or confirm.
+    /// The codes of what the store of a cluster does not know or confirm, or another node does.
     pub(super) const CLUSTER_UNSURE: &str = "cluster_unsure";
     pub(super) const HALT_NOT_STORED: &str = "halt_not_stored";
+    pub(super) const MOVED: &str = "moved";
 
     /// Whether this node may not answer, since the others may know better.
     pub(super) fn is_of_cluster(&self) -> bool {
-        [Self::CLUSTER_UNSURE, Self::HALT_NOT_STORED].contains(&self.code)
+        [Self::CLUSTER_UNSURE, Self::HALT_NOT_STORED, Self::MOVED].contains(&self.code)
     }
 
     /// The line of a decision could not be written, and `audit.required` is set.

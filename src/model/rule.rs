@@ -32,6 +32,15 @@ pub(crate) struct FactFile {
     pub(crate) text: Arc<str>,
 }
 
+impl RuleHandler {
+    /// Whether an expression may count something in the run.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn may_count(&self) -> bool {
+        // What counts is called so; more than that need not be known.
+        self.definition.contains("run")
+    }
+}
+
 /// Two are the same if their expressions and files are.
 impl PartialEq for RuleHandler {
     fn eq(&self, other: &Self) -> bool {

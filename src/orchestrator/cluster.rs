@@ -2,10 +2,19 @@
 
 use std::sync::Arc;
 
-use super::handle::Orchestrator;
-use crate::store::{
-    ClusterError, ClusterOptions, ClusterStore, Freshness, HaltListener, RunStore, SharedHalts,
+use super::{
+    error::{DispatchError, Overload},
+    handle::{Inner, Orchestrator},
 };
+use crate::{
+    model::{Event, EventKind, Frequency, Handler, RunKey},
+    registry::Plan,
+    run::TooManyRuns,
+    store::{ClusterError, ClusterOptions, ClusterStore, Freshness, HaltListener, RunStore, SharedHalts},
+};
+
+/// How often a run is claimed that another daemon claims at the same time.
+const MOST_CLAIMS: u32 = 3;
 
 impl Orchestrator {
     /// Shares halts with the other daemons of a cluster from now on. The store of this one has to be open.
@@ -36,4 +45,41 @@ impl Orchestrator {
     pub(crate) fn cluster(&self) -> Option<Arc<SharedHalts>> {
         self.0.context.cluster.get().cloned()
     }
+}
+
+impl Inner {
+    /// Claims a run for this daemon, if the event may leave something behind that holds on all daemons.
+    ///
+    /// Returns an error if another daemon goes on with it, or the store does not answer.
+    pub(super) async fn claim(&self, key: &RunKey, event: &Event, plan: &Plan) -> Result<(), DispatchError> {
+        let claims = self.context.cluster.get().and_then(|shared| shared.claims());
+        let Some(claims) = claims.filter(|_| leaves_traces(event, plan)) else { return Ok(()) };
+        for _ in 0..MOST_CLAIMS {
+            if claims.holds(key) {
+                return Ok(());
+            }
+            let claimed = claims.claim(key).await.map_err(|_| DispatchError::RunMoved)?;
+            let Some(mut claimed) = claimed else { continue };
+            let state = std::mem::take(&mut claimed.state);
+            let most = self.settings.limits.runs.get();
+            let adopted = self.context.directory.claimed(key, state, most);
+            let adopted = adopted.map_err(|TooManyRuns| DispatchError::Overloaded(Overload::Runs))?;
+            if let Some(adopted) = adopted {
+                // An error means that the actor has died, and what it knew is lost.
+                adopted.await.map_err(|_| DispatchError::RunLost)?;
+            }
+            claimed.adopted(key);
+        }
+        if claims.holds(key) { Ok(()) } else { Err(DispatchError::RunMoved) }
+    }
+}
+
+/// Whether hooks may leave something behind in the run that counts for its next events.
+fn leaves_traces(event: &Event, plan: &Plan) -> bool {
+    let does = |step: &crate::registry::RegisteredHook| match &step.hook.handler {
+        _ if step.hook.execution.frequency == Frequency::OncePerRun => true,
+        Handler::Rule(rule) => rule.may_count(),
+        _ => false,
+    };
+    event.kind == EventKind::AgentStopping || plan.steps().iter().any(|step| does(step))
 }

@@ -221,6 +221,8 @@ impl Inner {
         event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
         let is_detached = event.delivery == Delivery::Detached && !event.is_interceptor();
         let permit = self.admit(sender, is_detached)?;
+        #[cfg(feature = "cluster")]
+        self.claim(&key, &event, &plan).await?;
         let (waiter, answer) = oneshot::channel();
         let lease = self.lease(&key, sender, is_detached).await?;
         let event = Arc::new(event);
@@ -253,6 +255,7 @@ impl Inner {
                 Err(DispatchError::Overloaded(Overload::PendingDeadline))
             }
             Ok(Err(RunRejection::HaltNotStored)) => Err(DispatchError::HaltNotStored),
+            Ok(Err(RunRejection::Moved)) => Err(DispatchError::RunMoved),
             Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::Interrupted),
             Err(_) => Err(DispatchError::RunLost),
         }

@@ -119,6 +119,10 @@ pub enum DispatchError {
     /// `cluster.unsure` is `refuse`.
     #[error("a hook has halted the run, and the store of the cluster does not confirm it")]
     HaltNotStored,
+    /// What hooks have done in the run has to hold on all daemons of the cluster, and another one goes on with the run, or the
+    /// store of the cluster does not answer. Hooks may have run; what they have done counts only where the run goes on.
+    #[error("another daemon of the cluster goes on with the run, or its store does not answer")]
+    RunMoved,
     /// hookyard takes no more events. No hook has run.
     #[error("hookyard is shutting down")]
     ShuttingDown,

@@ -102,6 +102,11 @@ impl Actor for RunActor {
                 drop(lease);
                 reply.send(()).ok();
             }
+            #[cfg(feature = "cluster")]
+            RunMessage::Moved(lease) => {
+                state.run_state.forget_hooks();
+                drop(lease);
+            }
             RunMessage::Passivate => {
                 // The state is parked before the handle is closed: from then on the next actor may start at any
                 // moment. It is parked whole: if a lease is out, this actor goes on and needs all of it.
@@ -146,7 +151,7 @@ impl RunActor {
         if state.reuses_id(&request) {
             log::reused_id(&self.key, &request);
         }
-        match state.join(request, &self.context.directory) {
+        match state.join(request, &self.key, &self.context) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
             None => {}
@@ -160,7 +165,7 @@ impl RunActor {
         {
             if !request.caller.is_gone() {
                 self.start(state, request);
-                state.join_pending(&self.context.directory);
+                state.join_pending(&self.key, &self.context);
             }
         }
         if !state.pending.is_empty() && !state.deadline_set {
@@ -181,7 +186,7 @@ impl RunActor {
                 EndedEvent { event: &event, outcome: &outcome, waited, redactor },
                 NoticeKind::Outcome,
             );
-            return self.context.directory.answer_halted(&state.record, caller, outcome);
+            return self.context.answer_known(&self.key, &state.record, caller, outcome);
         }
         let is_repeated = event.is_repeated();
         let again = ticket.as_ref().filter(|_| is_repeated).map(CourseTicket::unfinished);

@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
+    context::RunContext,
     course::Course,
     decision_id::next_decision_id,
-    directory::{RunDirectory, SessionGuard},
+    directory::SessionGuard,
     idempotency::IdempotencyKey,
     message::{Caller, EventRequest, InFlightGuard, RunMessage},
     outbox::CourseTicket,
@@ -21,7 +22,7 @@ use super::{
     status::{ActiveEvent, RunActivity},
 };
 use crate::{
-    model::{Delivery, Event, Outcome, RuleCache, Verdict},
+    model::{Delivery, Event, Outcome, RuleCache, RunKey},
     telemetry::SnapshotMeters,
 };
 
@@ -135,14 +136,16 @@ impl InFlightEvent {
 impl RunActorState {
     /// Answers an event that repeats an earlier one with the first outcome, now or when it is there. Returns an event
     /// that repeats none.
-    pub(super) fn join(&mut self, request: EventRequest, directory: &RunDirectory) -> Option<EventRequest> {
+    pub(super) fn join(
+        &mut self,
+        request: EventRequest,
+        run: &RunKey,
+        context: &RunContext,
+    ) -> Option<EventRequest> {
         let Some(key) = request.key else { return Some(request) };
         if let Some(outcome) = self.run_state.answers.get(key) {
             request.ticket.into_iter().for_each(CourseTicket::repeats);
-            match outcome.verdict {
-                Verdict::Halt => directory.answer_halted(&self.record, request.caller, outcome),
-                _ => request.caller.answer(Ok(outcome)),
-            }
+            context.answer_known(run, &self.record, request.caller, outcome);
             return None;
         }
         let twin = |running: &&mut Box<InFlightEvent>| running.key.is_some_and(|known| known.is_same(key));
@@ -161,9 +164,9 @@ impl RunActorState {
     }
 
     /// Joins pending events to the ones that they repeat, after one was started or answered.
-    pub(super) fn join_pending(&mut self, directory: &RunDirectory) {
+    pub(super) fn join_pending(&mut self, run: &RunKey, context: &RunContext) {
         for request in std::mem::take(&mut self.pending) {
-            let new = self.join(request, directory);
+            let new = self.join(request, run, context);
             self.pending.extend(new);
         }
     }

@@ -10,12 +10,13 @@ use tokio::time::Instant;
 use super::{
     actor::RunActor,
     actor_state::{CourseRole, InFlightEvent, RunActorState},
+    answer_gate::AnswerGate,
     decision_id::next_decision_id,
     directory::RunDirectory,
     halt::Halt,
     message::{Caller, OutcomeSender, RunLease, RunRejection},
     notify::{EndedEvent, NoticeKind},
-    record::{HaltNotStored, HaltReceipt, RunRecord},
+    record::{HaltReceipt, RunRecord},
     run_state::RunState,
 };
 #[cfg(feature = "store")]
@@ -62,15 +63,16 @@ impl RunActor {
         drop(detached);
         let waiters = callers.into_iter().map(Caller::into_waiter).collect();
         self.leave_if_over(state);
-        match receipt {
-            None => answer(waiters, outcome),
-            Some(receipt) => drop(tokio::spawn(async move {
-                match receipt.settled().await {
-                    Ok(()) => answer(waiters, outcome),
-                    Err(HaltNotStored) => refuse(waiters),
-                }
-            })),
+        let gate = AnswerGate { receipt, commitment: self.context.commitment(&self.key) };
+        if gate.is_open() {
+            return answer(waiters, outcome);
         }
+        tokio::spawn(async move {
+            match gate.opened().await {
+                Ok(()) => answer(waiters, outcome),
+                Err(rejection) => refuse(waiters, rejection),
+            }
+        });
     }
 
     /// Lets an agent stop that hooks have kept from stopping too often without any work in between.
@@ -96,7 +98,7 @@ impl RunActor {
         directory.halt(&state.record, halt);
         state.run_state.take_change();
         directory.save(&self.key, &state.record, &state.run_state, true);
-        directory.receipt(&state.record)
+        directory.receipt(&self.key, &state.record)
     }
 
     /// Stores what has changed of the run's state.
@@ -263,17 +265,6 @@ impl RunDirectory {
             self.keep_idle(&record, false);
         }
     }
-
-    /// Answers an event of a halted run, once the halt is on disk.
-    pub(super) fn answer_halted(&self, record: &Arc<RunRecord>, caller: Caller, outcome: Outcome) {
-        match self.receipt(record) {
-            None => caller.answer(Ok(outcome)),
-            Some(receipt) => drop(tokio::spawn(async move {
-                let settled = receipt.settled().await;
-                caller.answer(settled.map(|()| outcome).map_err(|HaltNotStored| RunRejection::HaltNotStored));
-            })),
-        }
-    }
 }
 
 /// Ends the invocations of an event as cancelled, kills their processes and drops the guard of the event.
@@ -293,11 +284,11 @@ fn decision_id(event: &Event, role: CourseRole) -> DecisionId {
     told.map_or_else(next_decision_id, |arrival| arrival.decision_id())
 }
 
-/// Tells all who wait that they get no answer, since their halt is not stored.
-fn refuse(waiters: Vec<OutcomeSender>) {
+/// Tells all who wait that they get no answer.
+fn refuse(waiters: Vec<OutcomeSender>, rejection: RunRejection) {
     for waiter in waiters {
         // A send fails only if the caller has stopped waiting.
-        drop(waiter.send(Err(RunRejection::HaltNotStored)));
+        drop(waiter.send(Err(rejection)));
     }
 }
 

@@ -125,18 +125,22 @@ impl RunDirectory {
         let record = self.runs.get(&RunKey::new(workspace, run))?;
         record.rested.store(self.now(), Ordering::Relaxed);
         let halt = record.halted()?;
-        Some((halt, self.receipt(&record)))
+        Some((halt, self.receipt(&RunKey::new(workspace, run), &record)))
     }
 
     /// What to wait for before anybody hears of the halt of a run; none if it is on disk or there is no store.
-    pub(super) fn receipt(&self, record: &Arc<RunRecord>) -> Option<HaltReceipt> {
+    pub(super) fn receipt(&self, key: &RunKey, record: &Arc<RunRecord>) -> Option<HaltReceipt> {
         let store = self.store.read();
         let store = store.as_ref()?;
         if record.is_halt_settled.load(Ordering::Acquire) {
             return None;
         }
-        let (flushed, is_required) = (store.flushed(), store.is_required());
-        Some(HaltReceipt { record: Arc::clone(record), flushed, is_required })
+        Some(HaltReceipt {
+            record: Arc::clone(record),
+            saved: store.saved(key),
+            patience: store.patience(),
+            is_required: store.is_required(),
+        })
     }
 
     /// Stores the state of a run, at once if it has just been halted. The store is not replaced meanwhile.
@@ -161,11 +165,12 @@ impl RunDirectory {
 
     /// Removes what the store has of a run. Called while its shard is locked, so that a new run of the same id is stored
     /// after it.
-    pub(super) fn forget_stored(&self, key: &RunKey, record: &RunRecord) {
+    pub(super) fn forget_stored(&self, key: &RunKey, record: &RunRecord, is_over: bool) {
         if record.is_stored.load(Ordering::Acquire)
             && let Some(store) = self.store.read().as_ref()
         {
             store.forget(key);
+            store.leave(key, is_over);
         }
     }
 
@@ -196,7 +201,7 @@ impl RunDirectory {
 
     /// Forgets a run whose actor is gone, because the run has ended. Returns whether it was known.
     pub(crate) fn end(&self, key: &RunKey) -> bool {
-        let forgotten = self.remove_if(key, |record| !record.is_active());
+        let forgotten = self.remove_if(key, true, |record| !record.is_active());
         self.remember_ended(key);
         forgotten
     }
@@ -211,7 +216,7 @@ impl RunDirectory {
         }
         if let Some(known) = entry.as_deref_mut() {
             *known = Arc::clone(&fresh);
-            self.forget_stored(key, old);
+            self.forget_stored(key, old, true);
             if self.unhalt(old) {
                 self.release_stored(key);
             }
@@ -223,7 +228,12 @@ impl RunDirectory {
     /// Ends a run by an event that no hook wants, so that its actor has not seen it. Returns a receiver that the actor
     /// notifies, if there is one: what the host sends next belongs to a new run.
     pub(crate) fn end_unplanned(&self, key: &RunKey) -> Option<oneshot::Receiver<()>> {
-        let record = self.find(key)?;
+        let Some(record) = self.find(key) else {
+            if let Some(store) = self.store.read().as_ref() {
+                store.end_elsewhere(key);
+            }
+            return None;
+        };
         if let Some(Ok(lease)) = record.handle().map(|handle| handle.lease(u32::MAX)) {
             let actor = lease.actor().clone();
             let (reply, acknowledged) = oneshot::channel();
@@ -242,11 +252,17 @@ impl RunDirectory {
         record.handle.store(None);
     }
 
-    pub(super) fn remove_if(&self, key: &RunKey, condition: impl Fn(&Arc<RunRecord>) -> bool) -> bool {
+    /// Removes a record that fulfils a condition: its run is over, or forgotten. Returns whether it did.
+    pub(super) fn remove_if(
+        &self,
+        key: &RunKey,
+        is_over: bool,
+        condition: impl Fn(&Arc<RunRecord>) -> bool,
+    ) -> bool {
         let removes = |record: &Arc<RunRecord>| {
             let is_removed = condition(record);
             if is_removed {
-                self.forget_stored(key, record);
+                self.forget_stored(key, record, is_over);
             }
             is_removed
         };

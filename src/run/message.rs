@@ -56,6 +56,9 @@ pub(crate) enum RunMessage {
     /// before it knows.
     #[cfg(feature = "store")]
     Adopt(RunLease, Box<StoredRun>, oneshot::Sender<()>),
+    /// Another daemon of the cluster goes on with the run: forget what hooks have done in it.
+    #[cfg(feature = "cluster")]
+    Moved(RunLease),
     /// Nothing happened for a while: make room if nothing is going on.
     Passivate,
 }
@@ -177,6 +180,8 @@ pub(crate) enum RunRejection {
     PendingDeadline,
     /// It was halted, and that may not be told before other daemons know it.
     HaltNotStored,
+    /// Another daemon of the cluster goes on with the run.
+    Moved,
 }
 
 /// Names one invocation under way. Numbers are never reused within an actor, so a late reply is recognised.

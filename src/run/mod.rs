@@ -4,6 +4,7 @@ mod actor;
 mod actor_state;
 mod announce;
 mod answer_budget;
+mod answer_gate;
 mod completion;
 mod context;
 mod course;
@@ -54,4 +55,6 @@ pub(crate) use record::HaltNotStored;
 pub(crate) use restore::Courier;
 #[cfg(feature = "daemon")]
 pub(crate) use restore::OutboxOwner;
+#[cfg(feature = "cluster")]
+pub(crate) use shared_halts::TooManyRuns;
 pub use status::{ActiveEvent, RunActivity, RunPhase, RunStatus};

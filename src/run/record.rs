@@ -15,9 +15,6 @@ use tokio::{sync::oneshot, time::timeout};
 use super::{halt::Halt, message::RunHandle, run_state::RunState};
 use crate::telemetry::StoreFailure;
 
-/// How long an answer waits for its halt to be on disk. A disk that hangs must not take the verdict away.
-const LONGEST_SAVE: Duration = Duration::from_secs(2);
-
 /// What is known of a run, whether or not it has an actor. There may be a million, so it is kept small; points in
 /// time are milliseconds since the directory was made.
 #[derive(Debug)]
@@ -121,7 +118,9 @@ impl RunRecord {
 #[derive(Debug)]
 pub(crate) struct HaltReceipt {
     pub(super) record: Arc<RunRecord>,
-    pub(super) flushed: oneshot::Receiver<()>,
+    pub(super) saved: oneshot::Receiver<()>,
+    /// How long it is waited for.
+    pub(super) patience: Duration,
     /// Nobody may hear of a halt that is not stored.
     pub(super) is_required: bool,
 }
@@ -136,7 +135,7 @@ impl HaltReceipt {
     /// Returns an error if it is not stored, and nobody may hear of it then.
     pub(crate) async fn settled(self) -> Result<(), HaltNotStored> {
         // An error means that the store is closed.
-        if timeout(LONGEST_SAVE, self.flushed).await.is_err() {
+        if timeout(self.patience, self.saved).await.is_err() {
             StoreFailure::Slow.emit();
             if self.is_required {
                 tracing::error!(

@@ -199,7 +199,7 @@ impl RunDirectory {
 
     /// Forgets a run that another daemon has forgotten, unless it goes on here.
     pub(crate) fn adopt_forgotten(&self, key: &RunKey) {
-        self.remove_if(key, |record| record.handle().is_none());
+        self.remove_if(key, false, |record| record.handle().is_none());
     }
 
     /// Stores the state of all runs, also of those that ended lately. Walks over all records. The receivers are notified

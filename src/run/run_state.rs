@@ -132,6 +132,12 @@ impl RunState {
         }
     }
 
+    /// Forgets what hooks have done: another daemon goes on with the run.
+    #[cfg(feature = "cluster")]
+    pub(super) fn forget_hooks(&mut self) {
+        (self.hooks, self.stops_blocked, self.is_changed) = (None, 0, false);
+    }
+
     /// Forgets all but the latest outcomes and shrinks to fit.
     pub(super) fn shrink(&mut self, answers: usize) {
         self.answers.shrink(answers);

@@ -1,8 +1,10 @@
-//! The directory of runs takes in what other daemons of a cluster do.
+//! The directory of runs takes in what other daemons of a cluster do, and what they have left of a run that goes on here.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::{directory::RunDirectory, halt::Halt};
+use tokio::sync::oneshot;
+
+use super::{directory::RunDirectory, halt::Halt, message::RunMessage};
 use crate::{
     model::RunKey,
     store::{HaltListener, StoredHalt, StoredRun},
@@ -35,5 +37,46 @@ impl HaltListener for RunDirectory {
     fn all_halted(&self) -> Vec<(RunKey, StoredHalt)> {
         let halted = self.runs.iter();
         halted.filter_map(|entry| Some((entry.key().clone(), entry.value().halted()?.to_stored()))).collect()
+    }
+
+    fn is_halted(&self, key: &RunKey) -> bool {
+        self.find(key).is_some_and(|record| record.halted().is_some())
+    }
+
+    fn moved(&self, key: &RunKey) {
+        // The record stays borrowed, so no actor starts with this state.
+        let Some(record) = self.runs.get_mut(key) else { return };
+        self.keep_idle(&record, false);
+        if let Some(lease) = record.handle().and_then(|handle| handle.lease(u32::MAX).ok()) {
+            let actor = lease.actor().clone();
+            // Fails only if the actor has just died, and its state with it.
+            drop(actor.cast(RunMessage::Moved(lease)));
+            return;
+        }
+        let mut run_state = record.unpark();
+        run_state.forget_hooks();
+        record.park(run_state);
+    }
+}
+
+/// As many runs are known as may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooManyRuns;
+
+impl RunDirectory {
+    /// Takes over what other daemons have left of a run that this one has claimed. Returns a receiver that is notified once
+    /// its actor has it, if it has one.
+    ///
+    /// Returns an error if the run is new here, and there are as many as may be.
+    pub(crate) fn claimed(
+        &self,
+        key: &RunKey,
+        run: StoredRun,
+        most: usize,
+    ) -> Result<Option<oneshot::Receiver<()>>, TooManyRuns> {
+        // The record stays borrowed, so no actor starts without this state.
+        let record = self.find_or_make(key, most).ok_or(TooManyRuns)?;
+        record.is_stored.store(true, Ordering::Release);
+        Ok(if run.is_empty() { None } else { self.merge(key, &record, run) })
     }
 }

@@ -32,7 +32,7 @@ impl RunDirectory {
             let is_needed = record.handle().is_some() || record.is_shared.load(Ordering::Acquire);
             let stays = is_needed || self.rested_for(record) < most;
             if !stays {
-                self.forget_stored(key, record);
+                self.forget_stored(key, record, false);
                 self.removed(record);
             }
             stays

@@ -34,7 +34,7 @@ pub(crate) mod tests;
 #[cfg(feature = "store")]
 mod writer;
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use tokio::sync::oneshot;
 
@@ -63,6 +63,14 @@ pub(crate) use shared::{ClusterOptions, ClusterStore, HaltListener, NodeFacts, S
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;
 
+/// What has changed of a run is not stored: another daemon of the cluster goes on with it.
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "there is no cluster in this build"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moved;
+
+/// How long an answer waits for its halt to be on disk.
+const LONGEST_SAVE: Duration = Duration::from_secs(2);
+
 /// How many ended runs are remembered, to warn when an event comes for one of them.
 pub(crate) const ENDED_REMEMBERED: usize = 4096;
 
@@ -84,12 +92,28 @@ pub(crate) trait RunStore: fmt::Debug + Send + Sync {
     /// Remembers that a run has ended.
     fn end(&self, key: &RunKey);
 
+    /// This daemon does not go on with a run that it had claimed: it is forgotten here, or over.
+    fn leave(&self, _key: &RunKey, _is_over: bool) {}
+
+    /// Ends a run that is not known here. Other daemons may know it.
+    fn end_elsewhere(&self, _key: &RunKey) {}
+
     /// A receiver that is notified once everything that had to be saved at once has been written, or could not be.
     fn flushed(&self) -> oneshot::Receiver<()>;
+
+    /// A receiver that is notified once what had to be saved at once of a run has been, or everything.
+    fn saved(&self, _key: &RunKey) -> oneshot::Receiver<()> {
+        self.flushed()
+    }
 
     /// Whether nobody may hear of a halt that is not stored.
     fn is_required(&self) -> bool {
         false
+    }
+
+    /// How long an answer waits for its halt to be stored. A disk that hangs must not take the verdict away.
+    fn patience(&self) -> Duration {
+        LONGEST_SAVE
     }
 
     /// How the store is.

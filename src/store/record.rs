@@ -108,6 +108,21 @@ impl StoredRun {
         self.halt.is_none() && self.had_turn.is_empty() && self.stops_blocked == 0 && self.counts.is_empty()
     }
 
+    /// Whether all that hooks have done by another record is in this one.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        let of = |run: &Self, hook: &HookName, key: &str| {
+            run.counts.get(hook)?.iter().find(|(known, _)| *known == key).map(|(_, count)| count)
+        };
+        let mut counts = other
+            .counts
+            .iter()
+            .flat_map(|(hook, counts)| counts.iter().map(move |(key, count)| (hook, key, count)));
+        other.had_turn.iter().all(|turn| self.had_turn.contains(turn))
+            && self.stops_blocked >= other.stops_blocked
+            && counts.all(|(hook, key, count)| of(self, hook, key) >= Some(count))
+    }
+
     /// The record as it is written.
     pub(crate) fn encode(&self) -> String {
         let halt = self.halt.as_ref().map(|halt| WrittenHalt {

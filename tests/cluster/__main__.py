@@ -17,6 +17,7 @@ import balancer
 import capacity
 import demo
 import nats
+import promises
 import refusals
 import report
 import stores
@@ -154,6 +155,7 @@ def arguments() -> argparse.Namespace:
         command.add_argument("--rate", type=int, default=Load.rate, help="events per second")
         command.add_argument("--runs", type=int, default=Load.runs)
     commands.add_parser("refusals", help="what a node does with servers that it must not take for a store")
+    commands.add_parser("promises", help="what three strict nodes promise: hooks that run once, counters, stops, halts")
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")
     measuring.add_argument("--seconds", type=float, default=5.0)
     measuring.add_argument("--connections", type=int, default=16)
@@ -161,6 +163,7 @@ def arguments() -> argparse.Namespace:
         kinds = ("nats", "none", "both") if command is checking else ("nats", "none")
         where = f"where nodes keep halts: in a store, or each alone (default: {STORE})"
         command.add_argument("--store", choices=kinds, default=STORE, help=where)
+        command.add_argument("--halts", choices=("watch", "strict"), default="watch", help="what nodes promise of halts")
         command.add_argument("--unsure", choices=("answer", "refuse"), default="answer", help="what nodes do without the store")
     return parser.parse_args()
 
@@ -175,11 +178,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, end)
     options = arguments()
     commands = {"up": up, "down": down, "status": status, "check": check}
-    commands |= {"demo": demo.run, "refusals": refusals.run, "capacity": capacity.run}
+    commands |= {"demo": demo.run, "promises": promises.run, "refusals": refusals.run, "capacity": capacity.run}
     try:
         if options.command not in ("down", "status"):
             options.program = program(options.program)
-            options.shape = Shape(options.program, unsure=getattr(options, "unsure", "answer"))
+            promised = {"unsure": getattr(options, "unsure", "answer"), "halts": getattr(options, "halts", "watch")}
+            options.shape = Shape(options.program, **promised)
             if options.command in ("up", "demo", "capacity"):
                 options.shape = shapes(options)[0]
         return commands[options.command](options)

@@ -38,6 +38,8 @@ class Shape:
     store: str | None = None
     # What nodes do without the store: `answer` or `refuse`.
     unsure: str = "answer"
+    # What they promise of halts: `watch` or `strict`.
+    halts: str = "watch"
     # So many servers acknowledge what is not on their disks, which nodes have to refuse.
     lazy: int = 0
     # Each party has a network of its own.
@@ -146,7 +148,7 @@ class Cluster:
     def start_node(self, node: Node, *more: str) -> None:
         if node.process and node.process.alive():
             self.former.append(node.process)
-        keeping = stores.settings(self.stores, self.shape.unsure) if self.stores else alone()
+        keeping = stores.settings(self.stores, self.shape.unsure, self.shape.halts) if self.stores else alone()
         node.start(self.shape.program, self.into(node.name), keeping, more)
         self.write()
 

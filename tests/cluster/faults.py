@@ -311,6 +311,8 @@ class Fault:
 
     def keeps_halts(self, shape: Shape) -> bool:
         """Whether no halt may be forgotten."""
+        if shape.store is not None and shape.halts == "strict":
+            return True
         known = shape.unsure == "refuse" or not self.loses
         return self.happens is none or shape.store is not None and known and not self.unnoticed
 

@@ -18,7 +18,7 @@ COLUMNS = (
 )
 # Only where they differ.
 SHAPES = {
-    "store": lambda shape: "none" if shape.store is None else f"nats, {shape.unsure}",
+    "store": lambda shape: "none" if shape.store is None else f"nats, {shape.unsure if shape.halts == 'watch' else shape.halts}",
     "stick table": lambda shape: "yes" if shape.stick else "no",
     "balancer retries": lambda shape: "yes" if shape.retries else "no",
 }

@@ -103,6 +103,13 @@ fn of_survey(survey: &ClusterSurvey) -> Vec<String> {
             plural(beat.halts, "halt"),
         )
     }));
+    let promises: BTreeSet<_> = here.iter().map(|(beat, _)| beat.is_strict).collect();
+    if promises.len() > 1 {
+        problems.push(
+            "`cluster.halts` is `strict` on some nodes and `watch` on others: nothing strict is promised"
+                .to_owned(),
+        );
+    }
     let versions: BTreeSet<_> = here.iter().map(|(beat, _)| beat.version.as_str()).collect();
     let bundles: BTreeSet<_> = here.iter().map(|(beat, _)| beat.facts.bundle).collect();
     let hooks: BTreeSet<_> = here.iter().map(|(beat, _)| beat.facts.hooks).collect();

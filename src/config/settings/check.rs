@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
-    boundaries::ListenSettings, bundle::SHORTEST_POLL, cluster::SHORTEST_STALE, data::DataDirectory,
+    boundaries::ListenSettings,
+    bundle::SHORTEST_POLL,
+    cluster::{FEWEST_STRICT, HaltSharing, SHORTEST_STALE},
+    data::DataDirectory,
     table::Settings,
 };
 use crate::dialect::{Mapping, Value};
@@ -60,8 +63,14 @@ impl Settings {
             return;
         }
         let Some(value) = last_of(layers, [&["cluster", "store"], &["cluster"]]) else { return };
-        if cluster.stale_after < SHORTEST_STALE {
+        if cluster.stale_after < SHORTEST_STALE
+            && let Some(value) = last_of(layers, [&["cluster", "stale_after"], &["cluster"]])
+        {
             value.error("cluster", "`cluster.stale_after` is shorter than `1s`", "write `2s`, say");
+        }
+        if cluster.halts == HaltSharing::Strict && cluster.replicas.get() < FEWEST_STRICT {
+            let message = "`cluster.halts: strict` needs a store of at least 3 servers";
+            value.error("cluster", message, "set `cluster.replicas: 3`, or `cluster.halts: watch`");
         }
         if self.data == DataDirectory::Memory {
             let message = "`cluster.store` needs `data`, where halts are kept until the store has them";

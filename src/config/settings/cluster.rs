@@ -27,6 +27,11 @@ settings! {
         /// Name of the cluster in the store: that of the bucket with its halts. Letters, digits, `_` and `-`.
         name: String as ClusterName = "hookyard".to_owned(),
 
+        /// What is promised of what nodes share: with `watch` a halt is answered once the store has it, and the other nodes
+        /// hear of it within milliseconds; with `strict` it is answered once every node that answers events knows it, and hooks
+        /// that run once per run, counters of rules and of stops hold on all nodes.
+        halts: HaltSharing as NullIsDefault<HaltSharing> = HaltSharing::Watch,
+
         /// File with the credentials for the store, as `nsc` and NATS write them.
         #[example = "/etc/hookyard/cluster.creds"]
         credentials: Option<PathBuf> = None,
@@ -46,8 +51,31 @@ settings! {
         stale_after: Duration = Duration::from_secs(2),
 
         /// What becomes of events then: `answer` goes on with the halts that are known, `refuse` has their hosts ask another
-        /// node.
+        /// node. With `halts: strict` they are refused in any case.
         unsure: UnsurePolicy as NullIsDefault<UnsurePolicy> = UnsurePolicy::Answer,
+    }
+}
+
+/// What is promised of what nodes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum HaltSharing {
+    /// A halt is answered once the store has it. Other nodes hear of it within milliseconds.
+    #[default]
+    Watch,
+    /// A halt is answered once every node that answers events knows it. What hooks have done in a run holds on all nodes.
+    Strict,
+}
+
+impl HaltSharing {
+    pub(super) const ALL: [Self; 2] = [Self::Watch, Self::Strict];
+
+    /// The word for it in the settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "watch",
+            Self::Strict => "strict",
+        }
     }
 }
 
@@ -104,6 +132,9 @@ impl ClusterSettings {
 /// The longest name of a cluster, in bytes.
 const MAX_NAME: usize = 63;
 
+/// The fewest servers of a store whose promises are strict.
+pub(super) const FEWEST_STRICT: usize = 3;
+
 /// The shortest time after which a store may count as silent: beats come twice a second.
 pub(super) const SHORTEST_STALE: Duration = Duration::from_secs(1);
 
@@ -121,6 +152,14 @@ impl ValueType for UnsurePolicy {
 
     fn parse(value: &Value<'_>) -> Option<Self> {
         value.choice(&Self::ALL.map(|policy| (policy.as_str(), policy)))
+    }
+}
+
+impl ValueType for HaltSharing {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|sharing| (sharing.as_str(), sharing)))
     }
 }
 

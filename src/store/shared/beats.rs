@@ -20,6 +20,9 @@ pub(crate) struct NodeBeat {
     /// The version of hookyard.
     #[serde(default)]
     pub(crate) version: String,
+    /// Its `cluster.halts` is `strict`.
+    #[serde(default, rename = "strict", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_strict: bool,
     /// How many halts it knows of.
     #[serde(default)]
     pub(crate) halts: usize,
@@ -58,6 +61,7 @@ impl NodeBeat {
             number,
             facts,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            is_strict: false,
             halts,
             unstored,
         }

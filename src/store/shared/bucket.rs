@@ -24,16 +24,17 @@ use async_nats::{
 use jetstream::ErrorCode;
 use tokio::time::{sleep, timeout};
 
-use super::{ClusterOptions, error::ClusterError};
+use super::{
+    ClusterOptions,
+    conditional::{Message, PATIENCE, Put},
+    error::ClusterError,
+};
 
 /// The oldest server that can be used.
 const OLDEST: &str = "2.12";
 
 /// How long a server may take to answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a server may take to confirm a message.
-const PUT_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Between two attempts to open the bucket.
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
@@ -45,8 +46,8 @@ const PING: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The header that says what a message does to its key, and its value for the end of a key.
-const OPERATION: &str = "KV-Operation";
-const DELETE: &str = "DEL";
+pub(super) const OPERATION: &str = "KV-Operation";
+pub(super) const DELETE: &str = "DEL";
 
 /// How much longer the bucket keeps a halt than a daemon keeps a run that nothing is asked of. A halt that is asked for is
 /// written again before.
@@ -231,35 +232,30 @@ impl Bucket {
 
     /// Writes the message of a key. Returns its number in the stream, once a majority of the servers has it.
     pub(super) async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<u64, ClusterError> {
-        self.publish(key, PublishMessage::build().payload(bytes.into()))
-            .await
-            .map_err(|error| unreachable(&error))
+        self.write_any(key, Message::put(bytes)).await
     }
 
-    /// Ends a key with a message. Returns its number, as [`Bucket::put`] does, or none if another message came after the one
-    /// that it was to follow.
-    pub(super) async fn end(
-        &self,
-        key: &str,
-        bytes: Vec<u8>,
-        after: Option<u64>,
-    ) -> Result<Option<u64>, ClusterError> {
-        let message = PublishMessage::build().payload(bytes.into()).header(OPERATION, DELETE);
-        let message = match after {
-            Some(after) => message.expected_last_subject_sequence(after),
-            None => message,
-        };
-        match self.publish(key, message).await {
-            Ok(number) => Ok(Some(number)),
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
-            Err(error) => Err(unreachable(&error)),
+    /// Ends a key with a message, whatever it has.
+    pub(super) async fn end(&self, key: &str, bytes: Vec<u8>) -> Result<u64, ClusterError> {
+        self.write_any(key, Message::end(bytes)).await
+    }
+
+    async fn write_any(&self, key: &str, message: Message) -> Result<u64, ClusterError> {
+        match self.write(key, message, PATIENCE).await? {
+            Put::Written(number) => Ok(number),
+            Put::Taken | Put::Contended => Err(ClusterError::Unreachable("it refuses a message".to_owned())),
         }
     }
 
-    async fn publish(&self, key: &str, message: PublishMessage) -> Result<u64, PublishError> {
+    pub(super) async fn publish(
+        &self,
+        key: &str,
+        message: PublishMessage,
+        patience: Duration,
+    ) -> Result<u64, PublishError> {
         let acknowledged = self.jetstream.send_publish(self.subject(key), message).await?;
         // A server that has just lost its leader may never answer: asked again, the next one does.
-        let acknowledged = timeout(PUT_TIMEOUT, acknowledged).await;
+        let acknowledged = timeout(patience, acknowledged).await;
         Ok(acknowledged.map_err(|_| PublishError::new(PublishErrorKind::TimedOut))??.sequence)
     }
 
@@ -303,6 +299,20 @@ impl Bucket {
         &self.options
     }
 
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The stream of the bucket, which is not asked how it is.
+    pub(super) async fn stream(&self) -> Result<Stream<()>, ClusterError> {
+        self.jetstream.get_stream_no_info(self.stream_name()).await.map_err(|error| unreachable(&error))
+    }
+
+    /// The subject at which a process is asked something.
+    pub(super) fn inbox_of(&self, instance: &str) -> String {
+        format!("hookyard.{}.{instance}", self.options.bucket)
+    }
+
     /// How long a message stays that nobody writes again.
     pub(super) fn kept_for(&self) -> Duration {
         self.options.run_forget.saturating_mul(KEPT_FOR)
@@ -312,7 +322,7 @@ impl Bucket {
         format!("KV_{}", self.options.bucket)
     }
 
-    fn subject(&self, key: &str) -> String {
+    pub(super) fn subject(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.options.bucket)
     }
 }
@@ -329,7 +339,7 @@ fn check_credentials(options: &ClusterOptions) -> Result<(), ClusterError> {
     }
 }
 
-fn unreachable(error: &dyn std::error::Error) -> ClusterError {
+pub(super) fn unreachable(error: &dyn std::error::Error) -> ClusterError {
     ClusterError::Unreachable(error.to_string())
 }
 

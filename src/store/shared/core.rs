@@ -19,6 +19,7 @@ use super::{
     HaltListener,
     beats::{self, NodeBeat, NodeFacts},
     bucket::Bucket,
+    claims::RunClaims,
     error::ClusterError,
     table::{Aging, HaltTable},
 };
@@ -33,14 +34,21 @@ const LISTED: Duration = Duration::from_mins(5);
 /// How long two daemons may have one name: as one replaces the other.
 const SHARED_NAME: Duration = Duration::from_mins(1);
 
-/// After how many beats old halts are looked for.
+/// After how many beats old halts are looked for, at most, and how many there are in a second.
 const BEATS_BETWEEN_SWEEPS: u64 = 60;
+const BEATS_PER_SECOND: u64 = 2;
 
 /// What the tasks share.
 pub(super) struct ClusterCore {
     pub(super) bucket: Bucket,
     pub(super) listener: Arc<dyn HaltListener>,
     pub(super) table: Mutex<HaltTable>,
+    /// The runs that this daemon has claimed, if it claims any.
+    pub(super) claims: Option<Arc<RunClaims>>,
+    /// The number of the last message that was read.
+    pub(super) position: watch::Sender<u64>,
+    /// The bucket has confirmed a message under a number that was read before: it has lost messages.
+    pub(super) is_rewound: AtomicBool,
     /// The table has another change that the bucket does not have.
     pub(super) changed: Notify,
     /// What the daemon is at, once it can say so.
@@ -67,6 +75,8 @@ struct Beats {
     nodes: HashMap<String, (NodeBeat, Instant, Instant)>,
     /// Another daemon has this one's name.
     is_name_shared: bool,
+    /// Another daemon promises something else.
+    is_mixed: bool,
 }
 
 impl std::fmt::Debug for ClusterCore {
@@ -77,9 +87,14 @@ impl std::fmt::Debug for ClusterCore {
 
 impl ClusterCore {
     pub(super) fn new(bucket: Bucket, freshness: Arc<Freshness>, listener: Arc<dyn HaltListener>) -> Self {
+        let is_strict = bucket.options().is_strict;
+        let claims = is_strict.then(|| Arc::new(RunClaims::new(bucket.clone(), Arc::clone(&listener))));
         Self {
             bucket,
             listener,
+            claims,
+            position: watch::channel(0).0,
+            is_rewound: AtomicBool::new(false),
             table: Mutex::default(),
             changed: Notify::new(),
             facts: OnceLock::new(),
@@ -100,6 +115,19 @@ impl ClusterCore {
         let mut nodes: Vec<_> = heard.collect();
         nodes.sort_by(|(one, _), (other, _)| (&one.node, &one.instance).cmp(&(&other.node, &other.instance)));
         nodes
+    }
+
+    /// The other processes that were heard of within this time.
+    pub(super) fn heard_within(&self, time: Duration) -> Vec<String> {
+        let beats = self.beats.lock();
+        let own = &self.bucket.options().instance;
+        let heard = beats.nodes.iter().filter(|(_, (_, heard, _))| heard.elapsed() <= time);
+        heard.map(|(instance, _)| instance.clone()).filter(|instance| instance != own).collect()
+    }
+
+    /// A process has taken leave: it answers no more events.
+    pub(super) fn hear_leave(&self, instance: &[u8]) {
+        self.beats.lock().nodes.retain(|known, _| known.as_bytes() != instance);
     }
 
     /// Has the directory of runs agree with the table about a run. The directory may lock the run and ask the table, so the table
@@ -158,6 +186,13 @@ impl ClusterCore {
         let now = Instant::now();
         beats.nodes.retain(|_, (_, heard, _)| heard.elapsed() < LISTED);
         let name_is_shared = !is_own && beat.node == self.bucket.options().node;
+        let is_mixed = beat.is_strict != self.bucket.options().is_strict;
+        if is_mixed && !std::mem::replace(&mut beats.is_mixed, true) {
+            tracing::error!(
+                node = beat.node,
+                "`cluster.halts` is `strict` on some nodes and `watch` on others: nothing strict is promised"
+            );
+        }
         let known = beats.nodes.entry(beat.instance.clone()).or_insert_with(|| (beat.clone(), now, now));
         (known.0, known.1) = (beat, now);
         if name_is_shared
@@ -177,7 +212,9 @@ impl ClusterCore {
         if let Some(at) = sent {
             self.is_up_to_date(at);
         }
-        if number.is_multiple_of(BEATS_BETWEEN_SWEEPS) {
+        // Several times in the second half of the time that a halt is kept.
+        let beats_kept = self.bucket.kept_for().as_secs().saturating_mul(BEATS_PER_SECOND);
+        if number.is_multiple_of((beats_kept / 8).clamp(1, BEATS_BETWEEN_SWEEPS)) {
             self.sweep(written);
         }
     }
@@ -208,6 +245,9 @@ impl ClusterCore {
     fn sweep(&self, now: i64) {
         // A bucket that another node has made may keep them longer.
         let kept = Duration::from_secs(self.kept.load(Ordering::Relaxed)).max(self.bucket.kept_for());
+        if let Some(claims) = &self.claims {
+            claims.renew_old(kept / 2);
+        }
         let aging = self.table.lock().aging(now, kept);
         for aging in aging {
             match aging {

@@ -17,14 +17,16 @@ use super::{
     ClusterOptions, HaltListener,
     beats::{self, NodeBeat, NodeFacts},
     bucket::Bucket,
+    claims::{self, RunClaims},
     core::ClusterCore,
     error::ClusterError,
+    knowledge,
     publisher::publish,
     watcher,
 };
 use crate::{
     model::RunKey,
-    store::{Freshness, StoredHalt, WhenUnsure},
+    store::{Freshness, StoredHalt, StoredRun, WhenUnsure},
     telemetry::HaltPut,
 };
 
@@ -36,6 +38,9 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a shutdown waits until the bucket has what this daemon has to say.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How much longer than a silent daemon a halt waits that all have to know.
+const STRICT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a node that ends tries to say so.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(700);
@@ -83,6 +88,10 @@ impl SharedHalts {
         tasks.spawn(watcher::watch(Arc::clone(&core)));
         tasks.spawn(watcher::beat(Arc::clone(&core)));
         tasks.spawn(publish(Arc::clone(&core)));
+        if let Some(claims) = &core.claims {
+            tasks.spawn(knowledge::answer(Arc::clone(&core)));
+            tasks.spawn(claims::publish(Arc::clone(claims)));
+        }
         Ok(Self { core, is_up, _tasks: tasks })
     }
 
@@ -121,9 +130,30 @@ impl SharedHalts {
         }
     }
 
-    /// A receiver that is notified once the bucket has all that it lacks now.
-    pub(super) fn flushed(&self) -> oneshot::Receiver<()> {
-        self.core.table.lock().flushed()
+    /// Notes the state of a run. That it has no halt says nothing: see [`SharedHalts::note`].
+    pub(super) fn note_run(&self, key: &RunKey, run: &StoredRun) {
+        if run.halt.is_some() {
+            self.note(key, run.halt.as_ref());
+        }
+        if let Some(claims) = self.claims() {
+            claims.note(key, run.clone());
+        }
+    }
+
+    /// The runs that this daemon has claimed, if it claims any.
+    pub(crate) fn claims(&self) -> Option<&Arc<RunClaims>> {
+        self.core.claims.as_ref()
+    }
+
+    /// A receiver that is notified once the bucket has what it lacks now of a run, or of all.
+    pub(super) fn flushed(&self, key: Option<&RunKey>) -> oneshot::Receiver<()> {
+        self.core.table.lock().flushed(key)
+    }
+
+    /// How long a halt waits for a daemon that says nothing.
+    pub(super) fn longest_silence(&self) -> Duration {
+        let options = self.core.bucket.options();
+        if options.is_strict { options.stale_after + STRICT_PATIENCE } else { Duration::ZERO }
     }
 
     /// Waits until the bucket has what this daemon has to say, and takes leave. Blocks.
@@ -131,7 +161,8 @@ impl SharedHalts {
         self.say_all();
         let node = &self.core.bucket.options().node;
         let key = format!("node.{}", beats::token_of(node));
-        let leave = timeout(LEAVE_PATIENCE, self.core.bucket.end(&key, Vec::new(), None));
+        let instance = self.core.bucket.options().instance.clone().into_bytes();
+        let leave = timeout(LEAVE_PATIENCE, self.core.bucket.end(&key, instance));
         // Beats of a process that is about to end would say that it is there.
         self.core.leaves.store(true, Ordering::Release);
         // Whoever is not told notices that nothing is heard of this node.

@@ -26,6 +26,8 @@ pub(super) struct HaltMessage {
     pub(super) key: RunKey,
     /// The halt; none if it is over.
     pub(super) halt: Option<StoredHalt>,
+    /// The process that wrote it; empty if an operator or an earlier version did.
+    pub(super) instance: String,
 }
 
 /// It as it is read: whatever a later version makes of the rest, it is about this run.
@@ -37,6 +39,8 @@ struct Read {
     reason: Value,
     #[serde(default)]
     by: Value,
+    #[serde(default)]
+    instance: Value,
 }
 
 /// It as it is written.
@@ -52,14 +56,17 @@ struct Written {
     /// The daemon that wrote it, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     node: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    instance: String,
 }
 
 impl HaltMessage {
-    pub(super) fn encode(key: &RunKey, halt: Option<&StoredHalt>, node: &str) -> Vec<u8> {
+    pub(super) fn encode(key: &RunKey, halt: Option<&StoredHalt>, (node, instance): (&str, &str)) -> Vec<u8> {
         let reason = halt.and_then(|halt| halt.reason.as_deref()).map(shortened);
         let by = halt.and_then(|halt| halt.by.as_ref()).map(ToString::to_string);
         let (workspace, run) = (key.workspace.to_string(), key.run.to_string());
-        let written = Written { v: VERSION, workspace, run, reason, by, node: node.to_owned() };
+        let (node, instance) = (node.to_owned(), instance.to_owned());
+        let written = Written { v: VERSION, workspace, run, reason, by, node, instance };
         serde_json::to_vec(&written).expect("texts and a number")
     }
 
@@ -70,7 +77,7 @@ impl HaltMessage {
         if bytes.len() > LONGEST {
             return Err(UnreadableMessage::TooLong);
         }
-        let Read { workspace, run, reason, by } =
+        let Read { workspace, run, reason, by, instance } =
             serde_json::from_slice(bytes).map_err(|_| UnreadableMessage::Damaged)?;
         let (Ok(workspace), Ok(run)) = (WorkspaceId::new(workspace), RunId::new(run)) else {
             return Err(UnreadableMessage::Damaged);
@@ -78,7 +85,8 @@ impl HaltMessage {
         let reason = reason.as_str().map(Arc::from);
         let by = by.as_str().and_then(|by| HookName::new(by).ok());
         let halt = (!is_over).then_some(StoredHalt { reason, by });
-        Ok(Self { key: RunKey { workspace, run }, halt })
+        let instance = instance.as_str().unwrap_or_default().to_owned();
+        Ok(Self { key: RunKey { workspace, run }, halt, instance })
     }
 }
 

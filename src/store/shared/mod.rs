@@ -4,6 +4,9 @@
 //! daemon has all halts in memory. That these are all there are, it knows by its beats: twice a second it writes one into the
 //! bucket, and reads it there in turn, behind everything that was written before.
 //!
+//! With `cluster.halts: strict`, a halt is answered once the other daemons say that they know it ([`knowledge`]), and what hooks
+//! have done in a run is in the bucket as well ([`claims`]).
+//!
 //! ```text
 //! run::RunDirectory ── ClusterStore ─┬─▶ FileRunStore
 //!        ▲                           └─▶ SharedHalts ── Publisher ──▶ bucket ──┐
@@ -12,10 +15,13 @@
 
 mod beats;
 mod bucket;
+mod claims;
 mod cluster_store;
+mod conditional;
 mod core;
 mod error;
 mod halts;
+mod knowledge;
 mod messages;
 mod publisher;
 #[cfg(feature = "cli")]
@@ -55,6 +61,8 @@ pub(crate) struct ClusterOptions {
     pub(crate) run_forget: Duration,
     pub(crate) stale_after: Duration,
     pub(crate) when_unsure: WhenUnsure,
+    /// A halt is answered once all daemons know it, and what hooks have done in a run holds on all of them.
+    pub(crate) is_strict: bool,
 }
 
 /// Takes in what other daemons do.
@@ -70,4 +78,10 @@ pub(crate) trait HaltListener: Send + Sync {
 
     /// The runs that are halted here.
     fn all_halted(&self) -> Vec<(RunKey, StoredHalt)>;
+
+    /// Whether a run is halted here.
+    fn is_halted(&self, key: &RunKey) -> bool;
+
+    /// Another daemon goes on with a run: what hooks have done in it is known there.
+    fn moved(&self, key: &RunKey);
 }

@@ -94,9 +94,10 @@ impl ClusterOperator {
                 if let Some(beat) = NodeBeat::decode(&message.payload).filter(|_| !is_over) {
                     nodes.insert(beat.node.clone(), (beat, written));
                 }
-            } else if key.starts_with("halt.") {
+            } else if let Some(token) = key.strip_prefix("halt.") {
                 match HaltMessage::decode(&message.payload, is_over) {
-                    Ok(HaltMessage { key, halt: Some(halt) }) => halts.push((key, halt, written)),
+                    Ok(halt) if token_of(&halt.key) != token => unreadable.push(key.to_owned()),
+                    Ok(HaltMessage { key, halt: Some(halt), .. }) => halts.push((key, halt, written)),
                     Ok(_) => {}
                     Err(_) => unreadable.push(key.to_owned()),
                 }
@@ -118,8 +119,8 @@ impl ClusterOperator {
     /// Returns an error if the store does not confirm it.
     pub(crate) async fn forget(&self, key: &RunKey) -> Result<(), ClusterError> {
         self.bucket.open().await?;
-        let bytes = HaltMessage::encode(key, None, &self.bucket.options().node);
-        self.bucket.end(&format!("halt.{}", token_of(key)), bytes, None).await.map(drop)
+        let bytes = HaltMessage::encode(key, None, (&self.bucket.options().node, ""));
+        self.bucket.end(&format!("halt.{}", token_of(key)), bytes).await.map(drop)
     }
 
     /// Asks a process of a node to stop as `hookyard stop` has it.

@@ -17,7 +17,15 @@ pub(super) struct HaltTable {
     /// The runs with a change that the bucket does not have, by the number of the change.
     unstored: BTreeMap<u64, RunKey>,
     changes: u64,
-    waiters: Vec<(u64, oneshot::Sender<()>)>,
+    waiters: Vec<Waiter>,
+}
+
+/// Somebody who waits until the bucket has all changes up to this one, of a run or of all.
+#[derive(Debug)]
+struct Waiter {
+    last: u64,
+    key: Option<RunKey>,
+    notified: oneshot::Sender<()>,
 }
 
 /// What is known of the halt of a run.
@@ -25,14 +33,22 @@ pub(super) struct HaltTable {
 struct KnownHalt {
     /// The halt; none if it is over.
     halt: Option<StoredHalt>,
-    /// The number of the change that the bucket does not have, if it lacks one.
-    unstored: Option<u64>,
+    /// The change that the bucket does not have, if it lacks one.
+    unstored: Option<OwnChange>,
     /// The number of its last message in the bucket; 0 if there is none.
     number: u64,
     /// When that was written, by the clock of the servers, in seconds; 0 until it was read.
     written: i64,
     /// The last message that was read while the bucket lacked a change.
     overheard: Option<Overheard>,
+}
+
+/// What this daemon has done to a run, as long as the bucket does not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OwnChange {
+    id: u64,
+    /// The number of the message that it takes the place of. Only a new halt takes that of any.
+    after: Option<u64>,
 }
 
 /// A message of the bucket that may be overtaken by a change of this daemon.
@@ -49,8 +65,9 @@ pub(super) struct UnstoredChange {
     pub(super) id: u64,
     pub(super) key: RunKey,
     pub(super) halt: Option<StoredHalt>,
-    /// The number of the message that it follows. The end of a halt ends no other.
-    pub(super) after: u64,
+    /// The number of the message that it takes the place of: the end of a halt ends no other, and a halt that is written
+    /// again takes back no end. None for a new halt, which counts whatever there is.
+    pub(super) after: Option<u64>,
 }
 
 /// What a message of the bucket means for the runs of this daemon.
@@ -81,8 +98,14 @@ impl HaltTable {
             }
             _ => {}
         }
-        self.write(key, halt.cloned());
+        let after = halt.is_none().then(|| self.number_of(key));
+        self.write(key, halt.cloned(), after);
         true
+    }
+
+    /// The number of the last message of a run; 0 if there is none.
+    fn number_of(&self, key: &RunKey) -> u64 {
+        self.runs.get(key).map_or(0, |known| known.number)
     }
 
     /// Has all halts written again: the bucket has lost some.
@@ -91,6 +114,7 @@ impl HaltTable {
         for key in keys {
             if let Some(known) = self.runs.get_mut(&key) {
                 known.number = 0;
+                known.unstored.iter_mut().for_each(|own| own.after = own.after.map(|_| 0));
             }
             self.renew(&key);
         }
@@ -98,55 +122,70 @@ impl HaltTable {
 
     /// Has the halt of the run written again that has this key in the bucket: something else is there.
     pub(super) fn renew_at(&mut self, token: &str) {
-        let found = self.runs.keys().find(|key| token_of(key) == token).cloned();
-        if let Some(key) = found {
-            self.renew(&key);
+        let found = self.runs.iter().find(|(key, _)| token_of(key) == token);
+        if let Some((key, halt)) = found.and_then(|(key, known)| Some((key.clone(), known.halt.clone()?))) {
+            self.write(&key, Some(halt), None);
         }
     }
 
-    /// Has the halt of a run written again.
+    /// Has the halt of a run written again, unless the bucket has something newer.
     pub(super) fn renew(&mut self, key: &RunKey) {
-        if let Some(halt) = self.runs.get(key).and_then(|known| known.halt.clone()) {
-            self.write(key, Some(halt));
+        let Some(known) = self.runs.get(key) else { return };
+        // One that is not in the bucket yet will be.
+        if let (Some(halt), None) = (known.halt.clone(), known.unstored) {
+            self.write(key, Some(halt), Some(self.number_of(key)));
         }
     }
 
-    fn write(&mut self, key: &RunKey, halt: Option<StoredHalt>) {
+    fn write(&mut self, key: &RunKey, halt: Option<StoredHalt>, after: Option<u64>) {
         self.changes += 1;
         let known = self.runs.entry(key.clone()).or_default();
         known.halt = halt;
-        if let Some(overtaken) = known.unstored.replace(self.changes) {
-            self.unstored.remove(&overtaken);
+        if let Some(overtaken) = known.unstored.replace(OwnChange { id: self.changes, after }) {
+            self.unstored.remove(&overtaken.id);
         }
         self.unstored.insert(self.changes, key.clone());
     }
 
-    /// The changes that the bucket does not have, but for those of runs of which one is being written; at most so many.
+    /// The changes that the bucket does not have, but for those of runs of which one is being written; at most so many. The
+    /// latest come first: somebody waits for them, and for halts that are written again nobody does.
     pub(super) fn unstored(&self, under_way: &HashSet<RunKey>, most: usize) -> Vec<UnstoredChange> {
-        let waiting = self.unstored.iter().filter(|(_, key)| !under_way.contains(key)).take(most);
+        let waiting = self.unstored.iter().rev().filter(|(_, key)| !under_way.contains(key)).take(most);
         let change = |(&id, key): (&u64, &RunKey)| {
             let known = self.runs.get(key)?;
-            Some(UnstoredChange { id, key: key.clone(), halt: known.halt.clone(), after: known.number })
+            let after = known.unstored?.after;
+            Some(UnstoredChange { id, key: key.clone(), halt: known.halt.clone(), after })
         };
         waiting.filter_map(change).collect()
     }
 
     /// The bucket has a change, under this number; with none, it has something newer, so that the change is dropped. Returns
-    /// whether another daemon has changed the run after it.
+    /// whether the directory of runs has to be told what is known of the run now.
     pub(super) fn stored(&mut self, change: &UnstoredChange, number: Option<u64>) -> bool {
         self.unstored.remove(&change.id);
-        let is_overtaken = self.settle(change, number);
+        let has_news = self.settle(change, number);
         self.notify();
-        is_overtaken
+        has_news
     }
 
     fn settle(&mut self, change: &UnstoredChange, number: Option<u64>) -> bool {
         let Some(known) = self.runs.get_mut(&change.key) else { return false };
         known.number = known.number.max(number.unwrap_or_default());
-        if known.unstored != Some(change.id) {
-            return false;
+        let is_raised = |own: &OwnChange| number.is_none() && own.after > change.after;
+        match &mut known.unstored {
+            // An earlier change of this daemon was in its place, and not confirmed: it is written again.
+            Some(own) if own.id == change.id && is_raised(own) => {
+                self.unstored.insert(change.id, change.key.clone());
+                return false;
+            }
+            Some(own) if own.id == change.id => known.unstored = None,
+            // It has done something else since, which takes the place of this.
+            Some(later) if later.after.is_some() && number.is_some() => {
+                later.after = later.after.max(number);
+                return false;
+            }
+            _ => return false,
         }
-        known.unstored = None;
         let mut is_overtaken = false;
         if let Some(Overheard { number: heard, written, halt }) = known.overheard.take()
             && number.is_none_or(|number| heard >= number)
@@ -154,45 +193,69 @@ impl HaltTable {
             is_overtaken = halt.is_some() != known.halt.is_some();
             (known.number, known.written, known.halt) = (known.number.max(heard), written, halt);
         }
-        if known.halt.is_none() {
+        let is_halted = known.halt.is_some();
+        if !is_halted {
             self.runs.remove(&change.key);
         }
-        is_overtaken
+        is_overtaken || is_halted
     }
 
-    /// A receiver that is notified once the bucket has all that it lacks now.
-    pub(super) fn flushed(&mut self) -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        self.waiters.push((self.changes, sender));
+    /// A receiver that is notified once the bucket has what it lacks now of a run, or of all runs.
+    pub(super) fn flushed(&mut self, key: Option<&RunKey>) -> oneshot::Receiver<()> {
+        let (notified, receiver) = oneshot::channel();
+        self.waiters.push(Waiter { last: self.changes, key: key.cloned(), notified });
         self.notify();
         receiver
     }
 
     fn notify(&mut self) {
-        let first = self.unstored.keys().next().copied().unwrap_or(u64::MAX);
-        for (_, waiter) in self.waiters.extract_if(.., |(last, waiter)| *last < first || waiter.is_closed()) {
+        let (runs, unstored) = (&self.runs, &self.unstored);
+        let first_of = |key: &RunKey| Some(runs.get(key)?.unstored?.id);
+        let is_done = |waiter: &Waiter| {
+            let first = match &waiter.key {
+                Some(key) => first_of(key),
+                None => unstored.keys().next().copied(),
+            };
+            first.is_none_or(|first| first > waiter.last) || waiter.notified.is_closed()
+        };
+        for waiter in self.waiters.extract_if(.., |waiter| is_done(waiter)) {
             // A send fails only if whoever waited has given up.
-            waiter.send(()).ok();
+            waiter.notified.send(()).ok();
         }
     }
 
-    /// Takes in a message of the bucket with this number, written at this time.
-    pub(super) fn hear(&mut self, message: HaltMessage, number: u64, written: i64) -> Heard {
+    /// Takes in a message of the bucket with this number, written at this time by this daemon or another one.
+    pub(super) fn hear(&mut self, message: HaltMessage, number: u64, written: i64, is_own: bool) -> Heard {
         let known = self.runs.entry(message.key.clone()).or_default();
         if number < known.number {
             return Heard::Nothing;
         }
-        // What this daemon has to say may come before it or after it: the bucket will tell.
-        if known.unstored.is_some() {
-            known.number = number;
-            known.overheard = Some(Overheard { number, written, halt: message.halt });
-            return Heard::Nothing;
+        known.number = number;
+        match &mut known.unstored {
+            // It comes after this one.
+            Some(OwnChange { after: None, .. }) => {
+                known.overheard = Some(Overheard { number, written, halt: message.halt });
+                return Heard::Nothing;
+            }
+            // What this daemon has done last takes the place of what it did before, which was not confirmed.
+            Some(OwnChange { after: Some(after), .. }) if is_own => {
+                *after = number.max(*after);
+                return Heard::Nothing;
+            }
+            // It cannot be written any more.
+            Some(OwnChange { id, after: Some(after) }) if number > *after => {
+                self.unstored.remove(id);
+                (known.unstored, known.overheard) = (None, None);
+            }
+            Some(_) => return Heard::Nothing,
+            None => {}
         }
-        (known.number, known.written) = (number, written);
+        known.written = written;
         known.halt.clone_from(&message.halt);
         if message.halt.is_none() {
             self.runs.remove(&message.key);
         }
+        self.notify();
         Heard::Changed
     }
 

@@ -22,7 +22,7 @@ fn halt(reason: &str) -> StoredHalt {
 }
 
 fn message(run: &str, halt: Option<StoredHalt>) -> HaltMessage {
-    HaltMessage { key: key(run), halt }
+    HaltMessage { key: key(run), halt, instance: String::new() }
 }
 
 fn all_unstored(table: &HaltTable) -> Vec<UnstoredChange> {
@@ -50,25 +50,31 @@ fn a_halt_is_told_once_and_its_end_too() {
 fn what_this_daemon_has_to_say_is_not_undone_by_what_was_said_before() {
     let mut table = HaltTable::default();
     table.note(&key("a"), Some(&halt("here")));
-    assert_eq!(table.hear(message("a", None), 3, 0), Heard::Nothing, "its own halt comes after that");
+    assert_eq!(table.hear(message("a", None), 3, 0, false), Heard::Nothing, "its own halt comes after that");
     let changes = all_unstored(&table);
     table.stored(&changes[0], Some(5));
-    assert_eq!(table.hear(message("a", None), 4, 0), Heard::Nothing, "its own halt came after that");
-    assert_eq!(table.hear(message("a", None), 6, 0), Heard::Changed);
+    assert_eq!(table.hear(message("a", None), 4, 0, false), Heard::Nothing, "its own halt came after that");
+    assert_eq!(table.hear(message("a", None), 6, 0, false), Heard::Changed);
     assert_eq!(table.halt_of(&key("a")), None);
 }
 
 #[test]
 fn whoever_waits_waits_for_what_was_unstored_then() {
     let mut table = HaltTable::default();
-    assert_eq!(table.flushed().try_recv(), Ok(()), "nothing is");
+    assert_eq!(table.flushed(None).try_recv(), Ok(()), "nothing is");
     table.note(&key("a"), Some(&halt("a")));
-    let mut waiter = table.flushed();
+    let mut waiter = table.flushed(None);
     table.note(&key("b"), Some(&halt("b")));
+    let mut waiter_of_b = table.flushed(Some(&key("b")));
     let changes = all_unstored(&table);
+    assert_eq!(changes[0].key, key("b"), "the latest first");
     assert!(waiter.try_recv().is_err());
-    table.stored(&changes[0], Some(1));
+    table.stored(&changes[1], Some(1));
     assert_eq!(waiter.try_recv(), Ok(()), "`b` came later");
+    assert!(waiter_of_b.try_recv().is_err());
+    table.note(&key("c"), Some(&halt("c")));
+    table.stored(&changes[0], Some(2));
+    assert_eq!(waiter_of_b.try_recv(), Ok(()), "whatever becomes of `c`");
 }
 
 #[test]
@@ -76,7 +82,7 @@ fn a_change_that_is_overtaken_keeps_nobody_waiting() {
     let mut table = HaltTable::default();
     table.note(&key("a"), Some(&halt("a")));
     let first = all_unstored(&table);
-    let mut waiter = table.flushed();
+    let mut waiter = table.flushed(None);
     table.note(&key("a"), None);
     assert_eq!(table.counts().1, 1);
     table.stored(&first[0], Some(1));
@@ -87,12 +93,12 @@ fn a_change_that_is_overtaken_keeps_nobody_waiting() {
 #[test]
 fn a_bucket_that_has_lost_halts_gets_them_again() {
     let mut table = HaltTable::default();
-    table.hear(message("a", Some(halt("elsewhere"))), 900, 0);
+    table.hear(message("a", Some(halt("elsewhere"))), 900, 0, false);
     table.renew_all();
     let changes = all_unstored(&table);
     assert_eq!((changes.len(), changes[0].halt.is_some()), (1, true));
     table.stored(&changes[0], Some(3));
-    assert_eq!(table.hear(message("a", None), 4, 0), Heard::Changed, "the numbers begin anew");
+    assert_eq!(table.hear(message("a", None), 4, 0, false), Heard::Changed, "the numbers begin anew");
 }
 
 #[test]
@@ -100,8 +106,8 @@ fn a_message_that_is_read_before_it_is_confirmed_counts_all_the_same() {
     let mut table = HaltTable::default();
     table.note(&key("a"), Some(&halt("own")));
     let changes = all_unstored(&table);
-    assert_eq!(table.hear(message("a", Some(halt("own"))), 4, 90), Heard::Nothing);
-    assert!(!table.stored(&changes[0], Some(4)));
+    assert_eq!(table.hear(message("a", Some(halt("own"))), 4, 90, false), Heard::Nothing);
+    assert!(table.stored(&changes[0], Some(4)), "the run is shared from now on");
     assert!(table.aging(100, Duration::from_secs(100)).is_empty(), "it was written just now");
     assert_eq!(table.counts(), (1, 0));
 }
@@ -109,12 +115,16 @@ fn a_message_that_is_read_before_it_is_confirmed_counts_all_the_same() {
 #[test]
 fn what_another_daemon_says_after_a_change_counts_once_that_is_confirmed() {
     let mut table = HaltTable::default();
-    table.hear(message("a", Some(halt("first"))), 3, 0);
+    table.hear(message("a", Some(halt("first"))), 3, 0, false);
     table.note(&key("a"), None);
     let changes = all_unstored(&table);
-    assert_eq!(changes[0].after, 3, "it ends that halt and no other");
-    table.hear(message("a", Some(halt("newer"))), 5, 0);
-    assert!(table.stored(&changes[0], None), "the bucket has something newer");
+    assert_eq!(changes[0].after, Some(3), "it ends that halt and no other");
+    assert_eq!(
+        table.hear(message("a", Some(halt("newer"))), 5, 0, false),
+        Heard::Changed,
+        "the end comes too late"
+    );
+    assert!(!table.stored(&changes[0], None), "the bucket has something newer");
     assert_eq!(table.halt_of(&key("a")), Some(halt("newer")));
     assert_eq!(table.counts(), (1, 0));
 }
@@ -122,7 +132,7 @@ fn what_another_daemon_says_after_a_change_counts_once_that_is_confirmed() {
 #[test]
 fn what_is_not_readable_at_the_key_of_a_halt_has_that_written_again() {
     let mut table = HaltTable::default();
-    table.hear(message("a", Some(halt("first"))), 3, 0);
+    table.hear(message("a", Some(halt("first"))), 3, 0, false);
     table.renew_at(&token_of(&key("b")));
     assert_eq!(table.counts().1, 0);
     table.renew_at(&token_of(&key("a")));
@@ -137,7 +147,7 @@ fn halts_age_by_the_clock_of_the_servers() {
         table.stored(&change, Some(1));
     }
     for (run, written) in [("new", 90), ("old", 40), ("gone", -20)] {
-        table.hear(message(run, Some(halt(run))), 1, written);
+        table.hear(message(run, Some(halt(run))), 1, written, false);
     }
     let mut aging = table.aging(100, Duration::from_secs(100));
     aging.sort_by_key(|aging| matches!(aging, Aging::Gone(_)));
@@ -148,7 +158,7 @@ fn halts_age_by_the_clock_of_the_servers() {
 
 #[test]
 fn a_message_says_which_run_it_is_about_or_is_passed_over() {
-    let written = HaltMessage::encode(&key("a"), Some(&halt("spent")), "n1");
+    let written = HaltMessage::encode(&key("a"), Some(&halt("spent")), ("n1", ""));
     assert_eq!(HaltMessage::decode(&written, false).unwrap(), message("a", Some(halt("spent"))));
     assert_eq!(HaltMessage::decode(&written, true).unwrap(), message("a", None));
     for end in 0..written.len() {
@@ -172,7 +182,7 @@ fn a_message_says_which_run_it_is_about_or_is_passed_over() {
 #[test]
 fn a_long_reason_is_shortened_and_a_halt_all_the_same() {
     let reason = "ö".repeat(LONGEST);
-    let written = HaltMessage::encode(&key("a"), Some(&halt(&reason)), "n1");
+    let written = HaltMessage::encode(&key("a"), Some(&halt(&reason)), ("n1", ""));
     assert!(written.len() < LONGEST);
     let shortened = HaltMessage::decode(&written, false).unwrap().halt.unwrap().reason.unwrap();
     assert!(reason.starts_with(shortened.trim_end_matches('…')) && shortened.ends_with('…'));
@@ -185,6 +195,8 @@ enum Step {
     Note(usize, bool),
     /// The bucket takes a change of a daemon.
     Store(usize),
+    /// It does, and the daemon does not hear of that.
+    StoreUnconfirmed(usize),
     /// A daemon reads on.
     Read(usize),
 }
@@ -193,52 +205,100 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0..2_usize, any::<bool>()).prop_map(|(daemon, halts)| Step::Note(daemon, halts)),
         (0..2_usize).prop_map(Step::Store),
+        (0..2_usize).prop_map(Step::StoreUnconfirmed),
         (0..2_usize).prop_map(Step::Read),
     ];
     prop::collection::vec(step, 0..40)
+}
+
+/// A bucket of one run, and two daemons, each with how far it has read.
+#[derive(Default)]
+struct Shared {
+    bucket: Vec<HaltMessage>,
+    daemons: [(HaltTable, usize); 2],
+}
+
+impl Shared {
+    fn store(&mut self, daemon: usize, is_confirmed: bool) {
+        let (table, _) = &mut self.daemons[daemon];
+        for change in all_unstored(table) {
+            let is_late = change.after.is_some_and(|after| after != self.bucket.len() as u64);
+            if !is_late {
+                let instance = daemon.to_string();
+                self.bucket.push(HaltMessage { instance, ..message("a", change.halt.clone()) });
+            }
+            if is_confirmed {
+                table.stored(&change, (!is_late).then_some(self.bucket.len() as u64));
+            }
+        }
+    }
+
+    fn read(&mut self, daemon: usize) {
+        let (table, read) = &mut self.daemons[daemon];
+        if let Some(next) = self.bucket.get(*read) {
+            *read += 1;
+            table.hear(next.clone(), *read as u64, 0, next.instance == daemon.to_string());
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Note(daemon, halts) => {
+                self.daemons[daemon].0.note(&key("a"), halts.then(|| halt("x")).as_ref());
+            }
+            Step::Store(daemon) => self.store(daemon, true),
+            Step::StoreUnconfirmed(daemon) => self.store(daemon, false),
+            Step::Read(daemon) => self.read(daemon),
+        }
+    }
+
+    /// Until nobody has anything to write or to read.
+    fn settle(&mut self) {
+        for _ in 0..1000 {
+            for daemon in 0..2 {
+                self.store(daemon, true);
+                self.read(daemon);
+            }
+        }
+    }
 }
 
 proptest! {
     /// Once the bucket has everything and everybody has read it, all agree with what it has last.
     #[test]
     fn daemons_agree_in_the_end(steps in steps()) {
-        let mut bucket: Vec<HaltMessage> = Vec::new();
-        let mut daemons = [(HaltTable::default(), 0), (HaltTable::default(), 0)];
-        let store = |bucket: &mut Vec<HaltMessage>, table: &mut HaltTable| {
-            for change in all_unstored(table) {
-                // The end of a halt follows that halt only.
-                let is_late = change.halt.is_none() && bucket.len() as u64 != change.after;
-                if !is_late {
-                    bucket.push(HaltMessage { key: change.key.clone(), halt: change.halt.clone() });
-                }
-                table.stored(&change, (!is_late).then_some(bucket.len() as u64));
-            }
-        };
-        let read = |bucket: &[HaltMessage], (table, read): &mut (HaltTable, usize)| {
-            if let Some(next) = bucket.get(*read) {
-                *read += 1;
-                table.hear(next.clone(), *read as u64, 0);
-            }
-        };
+        let mut shared = Shared::default();
         for step in steps {
-            match step {
-                Step::Note(daemon, halts) => drop(daemons[daemon].0.note(&key("a"), halts.then(|| halt("x")).as_ref())),
-                Step::Store(daemon) => store(&mut bucket, &mut daemons[daemon].0),
-                Step::Read(daemon) => read(&bucket, &mut daemons[daemon]),
-            }
+            shared.take(step);
         }
-        for (table, _) in &mut daemons {
-            store(&mut bucket, table);
-        }
-        for daemon in &mut daemons {
-            while daemon.1 < bucket.len() {
-                read(&bucket, daemon);
-            }
-        }
-        let last = bucket.last().is_some_and(|last| last.halt.is_some());
-        for (table, _) in &daemons {
+        shared.settle();
+        let last = shared.bucket.last().is_some_and(|last| last.halt.is_some());
+        for (table, read) in &shared.daemons {
+            prop_assert_eq!(*read, shared.bucket.len());
             prop_assert_eq!(table.halt_of(&key("a")).is_some(), last);
             prop_assert_eq!(table.counts().1, 0);
+        }
+    }
+
+    /// The end of a halt that a daemon knew does not end one that another daemon gives later, however often it is written.
+    #[test]
+    fn an_end_ends_no_newer_halt(steps in steps()) {
+        let mut shared = Shared::default();
+        let of_first = |step: &Step| matches!(step, Step::StoreUnconfirmed(0) | Step::Store(0) | Step::Read(0));
+        shared.take(Step::Note(0, true));
+        shared.settle();
+        shared.take(Step::Note(0, false));
+        // The other daemon has ended it as well, and halts the run again.
+        shared.take(Step::Note(1, false));
+        shared.store(1, true);
+        shared.take(Step::Note(1, true));
+        shared.store(1, true);
+        for step in steps.into_iter().filter(of_first) {
+            shared.take(step);
+        }
+        shared.settle();
+        for (table, _) in &shared.daemons {
+            prop_assert!(table.halt_of(&key("a")).is_some());
         }
     }
 

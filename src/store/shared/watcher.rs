@@ -58,8 +58,9 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
     let stream = core.bucket.open().await?;
     let info = stream.cached_info();
     let made = Some(info.created.unix_timestamp());
-    let is_behind = position.last.is_some_and(|last| info.state.last_sequence < last);
-    if is_behind && position.looks < MOST_LOOKS {
+    let is_rewound = core.is_rewound.swap(false, Ordering::AcqRel);
+    let is_behind = is_rewound || position.last.is_some_and(|last| info.state.last_sequence < last);
+    if is_behind && !is_rewound && position.looks < MOST_LOOKS {
         // A server that was stopped may tell what it knew then.
         position.looks += 1;
         return Err(ClusterError::Unreachable("its server is behind".to_owned()));
@@ -71,6 +72,9 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
         );
         core.table.lock().renew_all();
         core.changed.notify_one();
+        if let Some(claims) = &core.claims {
+            claims.lose_all();
+        }
         position.last = None;
     }
     position.made = made;
@@ -88,8 +92,12 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
                 return Err(ClusterError::Unreachable("nothing comes of its bucket".to_owned()));
             }
         };
+        if core.is_rewound.load(Ordering::Acquire) {
+            return Err(ClusterError::Unreachable("it has less than it had confirmed".to_owned()));
+        }
         if let Some(number) = take_in(core, &message) {
             position.last = Some(number);
+            core.position.send_replace(number);
         }
     }
 }
@@ -100,14 +108,21 @@ fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
     let (number, written) = (info.stream_sequence, info.published.unix_timestamp());
     let (key, is_over) = core.bucket.key_of(message)?;
     if key.starts_with("node.") {
-        // What takes leave has no beat.
-        if let Some(beat) = NodeBeat::decode(&message.payload) {
-            core.hear_beat(beat, written);
+        match NodeBeat::decode(&message.payload) {
+            Some(beat) => core.hear_beat(beat, written),
+            None if is_over => core.hear_leave(&message.payload),
+            None => {}
         }
         return Some(number);
     }
     if key.starts_with("drain.") {
         core.hear_drain(key, &message.payload);
+        return Some(number);
+    }
+    if key.starts_with("run.") {
+        if let Some(claims) = &core.claims {
+            claims.hear(&message.payload, is_over, number);
+        }
         return Some(number);
     }
     let token = key.strip_prefix("halt.")?;
@@ -126,7 +141,8 @@ fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
 
 fn hear(core: &ClusterCore, message: HaltMessage, number: u64, written: i64) {
     let key = message.key.clone();
-    let heard = core.table.lock().hear(message, number, written);
+    let is_own = message.instance == core.bucket.options().instance;
+    let heard = core.table.lock().hear(message, number, written, is_own);
     if heard == Heard::Changed {
         core.agree(&key);
     }
@@ -148,9 +164,16 @@ pub(super) async fn beat(core: Arc<ClusterCore>) {
             continue;
         }
         let counts = core.table.lock().counts();
-        let beat = NodeBeat::new((&options.node, &options.instance), number, core.facts(), counts);
+        let mut beat = NodeBeat::new((&options.node, &options.instance), number, core.facts(), counts);
+        beat.is_strict = options.is_strict;
         core.sends_beat(number, freshness::now());
+        let read = *core.position.borrow();
         // It counts once it is read, whether or not it is confirmed in time.
-        timeout(BEAT, core.bucket.put(&key, beat.encode())).await.ok();
+        let put = timeout(BEAT, core.bucket.put(&key, beat.encode())).await;
+        if let Ok(Ok(number)) = put
+            && number <= read
+        {
+            core.is_rewound.store(true, Ordering::Release);
+        }
     }
 }

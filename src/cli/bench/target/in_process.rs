@@ -50,5 +50,6 @@ fn word(error: &DispatchError) -> &'static str {
         DispatchError::Overloaded(_) => "shed",
         DispatchError::ClusterUnsure => "cluster_unsure",
         DispatchError::HaltNotStored => "halt_not_stored",
+        DispatchError::RunMoved => "moved",
     }
 }

@@ -1,0 +1,167 @@
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::{message::ClaimMessage, table::ClaimTable};
+use crate::{
+    model::{RunId, RunKey, WorkspaceId},
+    store::{Moved, StoredHalt, StoredRun},
+};
+
+fn key(run: &str) -> RunKey {
+    RunKey { workspace: WorkspaceId::new("shop").unwrap(), run: RunId::new(run).unwrap() }
+}
+
+fn stops(stops_blocked: u8) -> StoredRun {
+    StoredRun { stops_blocked, ..StoredRun::default() }
+}
+
+/// A claim whose state is known here.
+fn take(table: &mut ClaimTable, run: &RunKey, epoch: u64, number: u64, state: StoredRun) {
+    table.taken(run, epoch, number, state);
+    table.adopted(run, epoch);
+}
+
+#[test]
+fn a_change_is_answered_once_the_bucket_has_it() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    take(&mut table, &run, 1, 10, StoredRun::default());
+    assert!(table.holds(&run) && table.commitment(&run).is_none(), "nothing has changed");
+    assert!(!table.note(&run, StoredRun::default()) && table.note(&run, stops(1)));
+    let mut first = table.commitment(&run).unwrap();
+    let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
+    assert_eq!((change.after, change.epoch, change.state.as_ref()), (10, 1, Some(&stops(1))));
+    assert!(table.note(&run, stops(2)));
+    let mut second = table.commitment(&run).unwrap();
+    table.committed(&change, 11);
+    assert_eq!((first.try_recv(), second.try_recv().is_err()), (Ok(Ok(())), true));
+    let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
+    assert_eq!((change.after, change.state.as_ref()), (11, Some(&stops(2))));
+    assert!(table.uncommitted(&HashSet::from([run.clone()]), 9).is_empty(), "one at a time");
+    table.committed(&change, 12);
+    assert_eq!((second.try_recv(), table.uncommitted(&HashSet::new(), 9).len()), (Ok(Ok(())), 0));
+}
+
+#[test]
+fn a_change_is_refused_once_another_daemon_has_claimed_the_run() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    take(&mut table, &run, 1, 10, StoredRun::default());
+    table.note(&run, stops(1));
+    let mut waits = table.commitment(&run).unwrap();
+    let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
+    table.lost(&run, 7);
+    assert!(table.holds(&run), "another claim");
+    table.lost(&run, 1);
+    assert!(!table.holds(&run));
+    assert_eq!(waits.try_recv(), Ok(Err(Moved)), "who waits");
+    table.committed(&change, 11);
+    assert!(table.uncommitted(&HashSet::new(), 9).is_empty(), "what comes late is nothing");
+    assert_eq!(table.commitment(&run).unwrap().try_recv(), Ok(Err(Moved)), "who has changed it");
+    assert!(table.commitment(&run).is_none(), "told once");
+    table.note(&run, stops(2));
+    assert_eq!(table.commitment(&run).unwrap().try_recv(), Ok(Err(Moved)), "who changes it without a claim");
+    take(&mut table, &run, 3, 20, stops(5));
+    assert!(table.commitment(&run).is_none(), "a new claim");
+}
+
+#[test]
+fn what_other_daemons_have_left_is_not_taken_away_before_it_is_known() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    table.taken(&run, 2, 10, stops(4));
+    assert!(!table.holds(&run), "events of the run wait");
+    assert!(!table.note(&run, stops(1)), "an event of before that ends late");
+    assert_eq!(table.commitment(&run).unwrap().try_recv(), Ok(Err(Moved)));
+    assert!(!table.note(&run, stops(4)) && table.commitment(&run).is_none(), "it is adopted");
+    table.adopted(&run, 1);
+    assert!(!table.holds(&run), "an older claim");
+    table.adopted(&run, 2);
+    assert!(table.holds(&run) && table.note(&run, StoredRun::default()), "the agent has worked since");
+}
+
+#[test]
+fn the_end_of_a_run_takes_its_state_with_it() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    assert!(!table.leave(&run, true), "there is nothing to end");
+    take(&mut table, &run, 1, 10, stops(1));
+    assert!(table.leave(&run, true) && table.is_ending(&run) && !table.holds(&run));
+    let mut waits = table.commitment(&run).unwrap();
+    let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
+    assert_eq!((change.state.as_ref(), change.after), (None, 10));
+    table.committed(&change, 11);
+    assert_eq!((waits.try_recv(), table.is_ending(&run)), (Ok(Ok(())), false));
+    take(&mut table, &run, 1, 12, stops(1));
+    assert!(!table.leave(&run, false) && !table.holds(&run), "only forgotten here: others may go on with it");
+    assert!(table.uncommitted(&HashSet::new(), 9).is_empty());
+}
+
+#[test]
+fn a_message_has_the_state_without_the_halt() {
+    let halt = Some(StoredHalt { reason: Some("why".into()), by: None });
+    let message = ClaimMessage {
+        key: key("r"),
+        epoch: 7,
+        instance: "i".to_owned(),
+        state: StoredRun { halt, ..stops(3) },
+    };
+    let bytes = message.encode("n1").unwrap();
+    assert_eq!(ClaimMessage::decode(&bytes), Ok(ClaimMessage { state: stops(3), ..message }));
+    assert_eq!(ClaimMessage::key_of(&bytes), Some(key("r")));
+    let text = String::from_utf8(bytes).unwrap();
+    for (from, to) in
+        [("{\"v\":1,\"w", "{\"v\":2,\"w"), ("\"state\":{\"v\":1", "\"state\":{\"v\":9"), ("epoch", "epoc")]
+    {
+        assert!(text.contains(from), "{from}: {text}");
+        assert!(ClaimMessage::decode(text.replace(from, to).as_bytes()).is_err(), "{to}");
+    }
+}
+
+proptest! {
+    /// Whatever comes in which order: no change is confirmed that the bucket does not have in place of the claim's own message.
+    #[test]
+    fn only_what_the_bucket_has_is_confirmed(steps in prop::collection::vec((0..6u8, 0..3u8), 1..60)) {
+        let (mut table, run) = (ClaimTable::default(), key("r"));
+        // The bucket: the number of the last message, and whose it is. Another daemon claims as well.
+        let (mut number, mut epoch, mut claimed, mut is_own) = (0, 0, 0, false);
+        // How many changes there were, and how many of them the bucket has.
+        let (mut changes, mut stored) = (0, 0);
+        let mut under_way = None;
+        let mut waits = Vec::new();
+        for (step, value) in steps {
+            match step {
+                0 if !table.holds(&run) => {
+                    (number, epoch, is_own) = (number + 1, epoch + 1, true);
+                    claimed = epoch;
+                    take(&mut table, &run, epoch, number, StoredRun::default());
+                }
+                1 => {
+                    // What is the same as before is no change.
+                    let is_new = table.note(&run, stops(value)) || !table.holds(&run);
+                    changes += u64::from(is_new);
+                    waits.extend(table.commitment(&run).map(|waiter| (changes, waiter)));
+                }
+                2 if under_way.is_none() => {
+                    under_way = table.uncommitted(&HashSet::new(), 1).pop().map(|change| (changes, change));
+                }
+                3 => {
+                    let Some((up_to, change)) = under_way.take() else { continue };
+                    if is_own && change.after == number {
+                        (number, stored) = (number + 1, up_to);
+                        table.committed(&change, number);
+                    } else if change.epoch == epoch || !is_own {
+                        table.lost(&run, change.epoch);
+                    }
+                }
+                4 => (number, epoch, is_own) = (number + 1, epoch + 1, false),
+                5 if !is_own => table.lost(&run, claimed),
+                _ => {}
+            }
+            for (change, mut waiter) in std::mem::take(&mut waits) {
+                match waiter.try_recv() {
+                    Ok(Ok(())) => prop_assert!(change <= stored, "{change} beside {stored}"),
+                    Ok(Err(Moved)) => prop_assert!(change > stored, "{change} beside {stored}"),
+                    Err(_) => waits.push((change, waiter)),
+                }
+            }
+        }
+    }
+}

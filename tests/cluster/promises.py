@@ -1,0 +1,118 @@
+"""What nodes promise with `cluster.halts: strict`, asked of three of them in turn: as if there were one."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import nats
+from cluster import Cluster
+from nodes import WORKSPACE, Node
+
+# How often hooks keep an agent from stopping before it may.
+STOP_BLOCKS = 8
+# How often the rule below lets a tool run.
+COUNTED = 5
+RUNS = 20
+# So long an answer of 503 is asked again.
+GIVE_UP = 30.0
+
+Asks = Callable[[int, str, str], str]
+
+
+def run(options: argparse.Namespace) -> int:
+    shape = replace(options.shape, nodes=3, store=nats.program(), halts="strict")
+    with tempfile.TemporaryDirectory(prefix="hookyard-") as above:
+        cluster = Cluster.make(Path(above) / "c", shape)
+        try:
+            for node in cluster.nodes:
+                add_hooks(node, cluster.directory)
+            cluster.start_stores()
+            cluster.start_nodes()
+            print("| promise | held | seen |\n| --- | --- | --- |")
+            held = [told(*found) for found in checked(cluster)]
+        finally:
+            cluster.down()
+    return 0 if all(held) else 1
+
+
+def told(promise: str, held: bool, seen: str) -> bool:
+    print(f"| {promise} | {'yes' if held else '**no**'} | {seen} |", flush=True)
+    return held
+
+
+def add_hooks(node: Node, log: Path) -> None:
+    """One that runs once per run, a rule that counts, and one that is never content."""
+    workspace = node.directory / "workspace"
+    rule = {"type": "rule", "deny": f'run.count("call") > {COUNTED}', "reason": '"called too often"'}
+    counting = {"name": "counting", "events": ["before_tool_dispatch"], "matcher": "^Count$", "handler": rule}
+    (workspace / ".openharness/hooks/counting.yaml").write_text(json.dumps(counting))
+    once = {"type": "command", "command": f"cat >> {log}/once.log; echo >> {log}/once.log", "once": True}
+    never = {"type": "command", "command": """echo '{"decision": "block", "reason": "not yet"}'"""}
+    settings = {"hooks": {"PreToolUse": [{"matcher": "Once", "hooks": [once]}], "Stop": [{"hooks": [never]}]}}
+    (workspace / ".codebuddy").mkdir(mode=0o700)
+    (workspace / ".codebuddy/settings.json").write_text(json.dumps(settings))
+
+
+def checked(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
+    token = (cluster.directory / "token").read_text()
+
+    def ask(number: int, run: str, tool: str) -> str:
+        return verdict(cluster.nodes[number % len(cluster.nodes)], token, run, tool)
+
+    for run in range(RUNS):
+        for number in range(6):
+            ask(number, f"once-{run}", "Once")
+    lines = [json.loads(line) for line in (cluster.directory / "once.log").read_text().splitlines() if line]
+    yield "a hook runs once per run", len(lines) == RUNS, f"{len(lines)} times in {RUNS} runs of 6 events"
+    verdicts = [[ask(number + run, f"count-{run}", "Count") for number in range(COUNTED + 3)] for run in range(RUNS)]
+    right = [["proceed"] * COUNTED + ["block"] * 3] * RUNS
+    yield "rules count", verdicts == right, f"{sum(map(len, verdicts))} events, {sum(v != r for v, r in zip(verdicts, right))} runs wrong"
+    stops = [ask(number, "stops", "") for number in range(STOP_BLOCKS + 1)]
+    yield "an agent is let go in the end", stops == ["block"] * STOP_BLOCKS + ["proceed"], " ".join(stops)
+    yield "a halt holds once it is answered", *halts(ask)
+    with ThreadPoolExecutor(24) as pool:
+        raced = list(pool.map(lambda n: ask(n, f"race-{n // 8}", "Count"), range(8 * RUNS)))
+    most = [raced[8 * run : 8 * run + 8].count("proceed") for run in range(RUNS)]
+    yield "rules count events of one run at once", max(most) <= COUNTED, f"at most {max(most)} of {COUNTED} let through"
+
+
+def halts(ask: Asks) -> tuple[bool, str]:
+    """Asks the other nodes in the moment in which the halt is answered."""
+    wrong = 0
+    for number in range(5 * RUNS):
+        assert ask(number, f"halt-{number}", "Bash") == "halt"
+        wrong += sum(ask(number + other, f"halt-{number}", "Once") != "halt" for other in (1, 2))
+    return wrong == 0, f"{wrong} wrong of {10 * RUNS}"
+
+
+def verdict(node: Node, token: str, run: str, tool: str) -> str:
+    """The verdict of an event; 503 is asked again, as the words of the answer have it."""
+    body = {"session_id": run, "run_id": run, "workspace_id": WORKSPACE}
+    if tool:
+        body |= {"event": "before_tool_dispatch", "tool_name": tool, "tool_input": {"halt": tool == "Bash"}}
+    else:
+        body |= {"event": "agent_stopping"}
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json", "x-hookyard-run": run}
+    end = time.monotonic() + GIVE_UP
+    while time.monotonic() < end:
+        connection = http.client.HTTPConnection(node.address, timeout=20)
+        try:
+            connection.request("POST", "/v1/events", json.dumps(body), headers)
+            answer = connection.getresponse()
+            told = json.loads(answer.read())
+        finally:
+            connection.close()
+        if answer.status == 200:
+            return told["verdict"]
+        if answer.status != 503:
+            raise RuntimeError(f"{node.name}: {answer.status} {told}")
+        time.sleep(0.05)
+    raise TimeoutError(f"{node.name} gives no verdict for {run}: {told}")

@@ -1,61 +1,11 @@
 //! Reads lists of commands: separators, pipes, and the reserved words around them.
-//!
-//! Compound commands are kept on a stack, so that how deep they nest does not matter.
 
 use super::{
+    list::{Kind, List, Open, Part, Place},
     reader::{Feed, ListEnd, Reader},
     session::{Stop, is_name},
     word, wrappers,
 };
-
-/// A compound command that is not closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Parenthesis,
-    Brace,
-    If,
-    /// `while`, `until`, `for`, `select`: up to `done`.
-    Loop,
-    Case,
-}
-
-#[derive(Debug, Clone)]
-struct Open {
-    kind: Kind,
-    /// How many commands were found before it.
-    first: usize,
-    /// What is piped into it.
-    feed: Option<Feed>,
-}
-
-/// Where in a list the reader is.
-#[derive(Debug, Clone, Default)]
-pub(super) struct List {
-    open: Vec<Open>,
-    /// What is piped into the next command.
-    pub(super) feed: Option<Feed>,
-    /// The command that was read last, as it would be piped into another.
-    pub(super) last: Option<Feed>,
-    /// Whether the next command runs only if the one before it did well or not.
-    is_conditional: bool,
-    /// Whether a command could not follow here: it follows a compound command directly.
-    is_closed: bool,
-}
-
-impl List {
-    /// Whether what is assigned here holds for all that follows in the text.
-    pub(super) fn is_straight(&self) -> bool {
-        self.open.is_empty() && !self.is_conditional && self.feed.is_none()
-    }
-
-    /// A list of commands ends with `;`, a line's end, `&&` and the like.
-    fn separate(&mut self, is_conditional: bool) {
-        self.feed = None;
-        self.last = None;
-        self.is_conditional = is_conditional;
-        self.is_closed = false;
-    }
-}
 
 impl Reader<'_, '_> {
     /// What a command here reads.
@@ -71,6 +21,7 @@ impl Reader<'_, '_> {
             self.skip_blanks();
             match self.byte(0) {
                 None => {
+                    self.session.understood &= list.place != Place::Wanted;
                     let is_complete =
                         end == ListEnd::Text && list.open.is_empty() && self.documents.is_empty();
                     return if is_complete { Ok(()) } else { Err(Stop) };
@@ -78,6 +29,7 @@ impl Reader<'_, '_> {
                 Some(b')') => {
                     self.pos += 1;
                     if list.open.is_empty() && end == ListEnd::Parenthesis {
+                        self.session.understood &= list.place != Place::Wanted;
                         return Ok(());
                     }
                     self.close(&mut list, Kind::Parenthesis)?;
@@ -86,12 +38,12 @@ impl Reader<'_, '_> {
                     self.pos += 1;
                     self.here_documents()?;
                     // A line's end after `&&` and `|` separates nothing.
-                    if list.last.is_some() || list.is_closed {
-                        list.separate(false);
+                    if list.has_command() {
+                        list.separate();
                     }
                 }
                 Some(b';' | b'|' | b'&') if !self.rest().starts_with("&>") => self.operator(&mut list)?,
-                Some(b'(') if list.is_closed => return Err(Stop),
+                Some(b'(') if list.place == Place::Closed => return Err(Stop),
                 Some(b'(') => self.parenthesis(&mut list)?,
                 Some(_) => self.command(&mut list)?,
             }
@@ -100,21 +52,25 @@ impl Reader<'_, '_> {
 
     fn operator(&mut self, list: &mut List) -> Result<(), Stop> {
         if self.take(";;&") || self.take(";;") || self.take(";&") {
-            list.separate(false);
+            self.session.understood &= list.place != Place::Wanted;
+            list.separate();
             return if list.open.last().is_some_and(|open| open.kind == Kind::Case) {
                 self.pattern(list)
             } else {
                 Err(Stop)
             };
         }
+        // A shell would refuse the text; another may not.
+        self.session.understood &= list.has_command();
         if self.take("&&") || self.take("||") {
-            list.separate(true);
+            list.begin();
+            list.is_conditional = true;
         } else if self.take("|&") || self.take("|") {
             list.feed = list.last.take();
-            list.is_closed = false;
+            list.place = Place::Wanted;
         } else {
             self.pos += 1;
-            list.separate(false);
+            list.separate();
         }
         Ok(())
     }
@@ -131,24 +87,26 @@ impl Reader<'_, '_> {
 
     fn open(&mut self, list: &mut List, kind: Kind) {
         let feed = self.input(list);
-        list.open.push(Open { kind, first: self.session.commands.len(), feed });
-        list.separate(false);
+        let part = if matches!(kind, Kind::If | Kind::Loop) { Part::Condition } else { Part::Body };
+        list.open.push(Open { kind, part, first: self.session.commands.len(), feed });
+        list.begin();
     }
 
     fn close(&mut self, list: &mut List, kind: Kind) -> Result<(), Stop> {
         let open = list.open.pop().filter(|open| open.kind == kind).ok_or(Stop)?;
+        self.session.understood &= list.place != Place::Wanted && open.part != Part::Condition;
         // What it writes is not what the last command in it writes.
         let name = self.session.commands.get(open.first..).and_then(|inner| inner.last());
         let feed = Feed::of(name.map_or("", |command| &command.name));
-        list.separate(false);
+        list.separate();
         list.last = Some(feed);
         self.after_compound(list, open.first)
     }
 
     /// Reads the redirections of a compound command.
-    fn after_compound(&mut self, list: &mut List, first: usize) -> Result<(), Stop> {
+    pub(super) fn after_compound(&mut self, list: &mut List, first: usize) -> Result<(), Stop> {
         list.last.get_or_insert_with(|| Feed::of(""));
-        list.is_closed = true;
+        list.place = Place::Closed;
         while let Some(redirect) = self.redirect()? {
             if let Some(file) = &redirect.file {
                 self.session.understood &= file.is_known;
@@ -175,7 +133,7 @@ impl Reader<'_, '_> {
             let word = rest.split(is_end).next().unwrap_or_default();
             self.pos += word.len();
             let closes = matches!(word, "then" | "elif" | "else" | "do" | "fi" | "done" | "esac" | "}");
-            if list.is_closed && !closes {
+            if list.place == Place::Closed && !closes {
                 return Err(Stop);
             }
             if self.reserved(word, list)? {
@@ -183,7 +141,7 @@ impl Reader<'_, '_> {
             }
             self.pos = start;
         }
-        if list.is_closed {
+        if list.place == Place::Closed {
             return Err(Stop);
         }
         self.simple(list)
@@ -196,25 +154,21 @@ impl Reader<'_, '_> {
             "if" => self.open(list, Kind::If),
             "while" | "until" => self.open(list, Kind::Loop),
             "{" => self.open(list, Kind::Brace),
-            "then" | "elif" | "else" if top == Some(Kind::If) => list.separate(false),
-            "do" if top == Some(Kind::Loop) => list.separate(false),
+            "then" if top == Some(Kind::If) => self.enter(list, Part::Body, Part::Condition),
+            "elif" if top == Some(Kind::If) => self.enter(list, Part::Condition, Part::Body),
+            "else" if top == Some(Kind::If) => self.enter(list, Part::Last, Part::Body),
+            "do" if top == Some(Kind::Loop) => self.enter(list, Part::Body, Part::Condition),
             "then" | "elif" | "else" | "do" => return Err(Stop),
             "fi" => self.close(list, Kind::If)?,
             "done" => self.close(list, Kind::Loop)?,
             "esac" => self.close(list, Kind::Case)?,
             "}" => self.close(list, Kind::Brace)?,
-            "!" => {}
-            "for" | "select" => self.words_of_loop(list)?,
-            "case" => {
-                self.open(list, Kind::Case);
-                self.skip_blanks();
-                self.word()?;
-                self.skip_lines()?;
-                if !self.take("in") {
-                    return Err(Stop);
-                }
-                self.pattern(list)?;
+            "!" => {
+                self.session.understood &= list.feed.is_none();
+                list.place = Place::Wanted;
             }
+            "for" | "select" => self.words_of_loop(list)?,
+            "case" => self.head_of_case(list)?,
             "function" => {
                 self.skip_blanks();
                 let name = self.word()?;
@@ -227,8 +181,9 @@ impl Reader<'_, '_> {
                     self.skip_blanks();
                     self.take(")").then_some(()).ok_or(Stop)?;
                 }
+                self.body_of_function(list)?;
             }
-            "coproc" => self.coprocess()?,
+            "coproc" => self.coprocess(list)?,
             "time" => return Ok(self.is_time_of_compound()),
             "[[" => self.test(list)?,
             _ => return Ok(false),
@@ -236,12 +191,39 @@ impl Reader<'_, '_> {
         Ok(true)
     }
 
+    fn enter(&mut self, list: &mut List, part: Part, from: Part) {
+        self.session.understood &= list.enter(part, from);
+    }
+
+    /// The word of `case`, up to its first pattern.
+    fn head_of_case(&mut self, list: &mut List) -> Result<(), Stop> {
+        self.open(list, Kind::Case);
+        self.skip_blanks();
+        self.word()?;
+        self.skip_lines()?;
+        if !self.take("in") {
+            return Err(Stop);
+        }
+        list.separate();
+        self.pattern(list)
+    }
+
+    /// The head of a function has been read: a compound command is its body.
+    pub(super) fn body_of_function(&mut self, list: &mut List) -> Result<(), Stop> {
+        self.skip_lines()?;
+        let word = self.first_word();
+        self.session.understood &= is_compound(word) || self.byte(0) == Some(b'(');
+        list.place = Place::Wanted;
+        Ok(())
+    }
+
     /// The name and the words of `for` or `select`.
     fn words_of_loop(&mut self, list: &mut List) -> Result<(), Stop> {
         self.open(list, Kind::Loop);
         self.skip_blanks();
         if self.byte(0) == Some(b'(') {
-            return if self.byte(1) == Some(b'(') && self.arithmetic(1)? { Ok(()) } else { Err(Stop) };
+            let is_arithmetic = self.byte(1) == Some(b'(') && self.arithmetic(1)?;
+            return if is_arithmetic { self.before_do(list) } else { Err(Stop) };
         }
         let name = self.word()?;
         if !is_name(name.written) {
@@ -259,6 +241,23 @@ impl Reader<'_, '_> {
             if !matches!(self.byte(0), Some(b';' | b'\n')) {
                 return Err(Stop);
             }
+        }
+        self.before_do(list)
+    }
+
+    /// Goes to what a loop over words repeats.
+    fn before_do(&mut self, list: &mut List) -> Result<(), Stop> {
+        self.skip_blanks();
+        if !self.rest().starts_with(";;") {
+            self.take(";");
+        }
+        self.skip_lines()?;
+        list.separate();
+        match self.first_word() {
+            "do" => {}
+            // Braces are its body as well.
+            "{" => drop(list.open.pop()),
+            _ => self.session.understood = false,
         }
         Ok(())
     }
@@ -282,7 +281,7 @@ impl Reader<'_, '_> {
             self.word()?;
             self.skip_blanks();
             if self.take(")") {
-                list.separate(false);
+                list.separate();
                 return Ok(());
             }
             self.take("|").then_some(()).ok_or(Stop)?;
@@ -290,8 +289,10 @@ impl Reader<'_, '_> {
     }
 
     /// The name of a coprocess, which only a compound command has.
-    fn coprocess(&mut self) -> Result<(), Stop> {
+    fn coprocess(&mut self, list: &mut List) -> Result<(), Stop> {
         self.skip_blanks();
+        list.place = Place::Wanted;
+        self.session.understood &= self.byte(0) != Some(b'\n');
         let start = self.pos;
         let word = self.word()?;
         self.skip_blanks();
@@ -312,8 +313,11 @@ impl Reader<'_, '_> {
     }
 
     fn is_at_compound(&self) -> bool {
-        let word = self.rest().split([' ', '\t', '\n', ';', '(']).next().unwrap_or_default();
-        self.byte(0) == Some(b'(') || is_reserved(word)
+        self.byte(0) == Some(b'(') || is_reserved(self.first_word())
+    }
+
+    fn first_word(&self) -> &str {
+        self.rest().split([' ', '\t', '\n', ';', '(']).next().unwrap_or_default()
     }
 
     /// Goes over blanks and the ends of lines.
@@ -364,7 +368,12 @@ impl Reader<'_, '_> {
     }
 }
 
+/// Whether a word begins a compound command.
+fn is_compound(word: &str) -> bool {
+    matches!(word, "if" | "while" | "until" | "for" | "select" | "case" | "{" | "[[")
+}
+
 /// Whether a word begins a compound command, or stands before one.
 fn is_reserved(word: &str) -> bool {
-    matches!(word, "if" | "while" | "until" | "for" | "select" | "case" | "{" | "[[" | "!" | "function")
+    is_compound(word) || matches!(word, "!" | "function")
 }

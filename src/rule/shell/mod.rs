@@ -8,6 +8,7 @@ mod braces;
 mod command;
 mod commands;
 mod grammar;
+mod list;
 mod piece;
 mod quotes;
 mod reader;

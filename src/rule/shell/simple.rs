@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{
-    grammar::List,
+    list::{List, Place},
     piece::Piece,
     quotes,
     reader::{Feed, HereDocument, Reader},
@@ -70,8 +70,9 @@ impl<'t> Reader<'t, '_> {
             if is_first && !word.written.ends_with('=') && self.is_function()? {
                 self.session.functions.insert(word.written.to_owned());
                 self.scope.feed = outer;
-                return Ok(());
+                return self.body_of_function(list);
             }
+            self.session.understood &= !call.fields.is_empty() || !is_open_subscript(&word);
             match assignment(&word).filter(|_| call.fields.is_empty()) {
                 Some((name, is_plain, pieces)) => {
                     let value = self.value(&pieces)?;
@@ -91,6 +92,7 @@ impl<'t> Reader<'t, '_> {
                 self.session.variables.set(&name, value.filter(|_| is_kept));
             }
             list.last = Some(Feed::of(""));
+            list.place = Place::Done;
             return Ok(());
         }
         self.finish(call, list, first)
@@ -124,6 +126,7 @@ impl<'t> Reader<'t, '_> {
             feed = written(feed, &call);
         }
         list.last = Some(feed);
+        list.place = Place::Done;
         Ok(())
     }
 
@@ -268,6 +271,7 @@ impl<'t> Reader<'t, '_> {
     /// A test between double brackets: its words, which may have substitutions.
     pub(super) fn test(&mut self, list: &mut List) -> Result<(), Stop> {
         let mut fields = vec![Field::known("[[")];
+        let mut depth = 0_i32;
         loop {
             self.skip_lines()?;
             let start = self.pos;
@@ -281,6 +285,8 @@ impl<'t> Reader<'t, '_> {
             } else {
                 self.byte(0).ok_or(Stop)?;
                 if !self.take("&&") && !self.take("||") {
+                    depth += i32::from(self.byte(0) == Some(b'(')) - i32::from(self.byte(0) == Some(b')'));
+                    self.session.understood &= depth >= 0;
                     self.pos += 1;
                 }
                 fields.push(Field::known(self.slice(start, self.pos)));
@@ -288,8 +294,23 @@ impl<'t> Reader<'t, '_> {
         }
         let first = self.session.commands.len();
         let call = Call { fields, are_files_known: true, ..Call::default() };
-        self.finish(call, list, first)
+        self.finish(call, list, first)?;
+        self.session.understood &= depth == 0;
+        self.after_compound(list, first)
     }
+}
+
+/// Whether a subscript goes on behind a word: in `x[a=1 b]=2 ls`, a shell assigns and runs `ls`.
+fn is_open_subscript(word: &Word<'_>) -> bool {
+    let is_element = word.written.split_once('[').is_some_and(|(name, _)| is_name(name));
+    let brackets = |bracket| {
+        let plain = word.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text { text, is_quoted: false } => Some(text.matches(bracket).count()),
+            _ => None,
+        });
+        plain.sum::<usize>()
+    };
+    is_element && brackets('[') > brackets(']')
 }
 
 fn add_redirect(call: &mut Call, redirect: Redirect) -> Result<(), Stop> {

@@ -3,6 +3,7 @@
 mod bounds;
 mod dodges;
 mod laws;
+mod refused;
 mod structure;
 mod values;
 mod wrappers;
@@ -17,6 +18,12 @@ fn check(rows: &[(&str, &str)]) {
     });
     let different: Vec<_> = different.collect();
     assert!(different.is_empty(), "{} of {}:\n{}", different.len(), rows.len(), different.join("\n"));
+}
+
+/// Checks whether all of each text is understood, and reports those that differ.
+fn check_understood(texts: &[&str], expected: bool) {
+    let different: Vec<_> = texts.iter().filter(|text| commands(text).understood != expected).collect();
+    assert!(different.is_empty(), "understood, or not, against what was expected: {different:#?}");
 }
 
 /// Commands with ` ; ` between them; after `?` if not all of the text was understood.

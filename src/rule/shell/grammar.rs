@@ -1,7 +1,7 @@
 //! Reads lists of commands: separators, pipes, and the reserved words around them.
 
 use super::{
-    list::{Kind, List, Open, Part, Place},
+    list::{Kind, List, ListPlace, Open, Part},
     reader::{Feed, ListEnd, Reader},
     session::{Stop, is_name},
     word, wrappers,
@@ -21,7 +21,7 @@ impl Reader<'_, '_> {
             self.skip_blanks();
             match self.byte(0) {
                 None => {
-                    self.session.understood &= list.place != Place::Wanted;
+                    self.session.understood &= list.place != ListPlace::Wanted;
                     let is_complete =
                         end == ListEnd::Text && list.open.is_empty() && self.documents.is_empty();
                     return if is_complete { Ok(()) } else { Err(Stop) };
@@ -29,7 +29,7 @@ impl Reader<'_, '_> {
                 Some(b')') => {
                     self.pos += 1;
                     if list.open.is_empty() && end == ListEnd::Parenthesis {
-                        self.session.understood &= list.place != Place::Wanted;
+                        self.session.understood &= list.place != ListPlace::Wanted;
                         return Ok(());
                     }
                     self.close(&mut list, Kind::Parenthesis)?;
@@ -43,7 +43,7 @@ impl Reader<'_, '_> {
                     }
                 }
                 Some(b';' | b'|' | b'&') if !self.rest().starts_with("&>") => self.operator(&mut list)?,
-                Some(b'(') if list.place == Place::Closed => return Err(Stop),
+                Some(b'(') if list.place == ListPlace::Closed => return Err(Stop),
                 Some(b'(') => self.parenthesis(&mut list)?,
                 Some(_) => self.command(&mut list)?,
             }
@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
 
     fn operator(&mut self, list: &mut List) -> Result<(), Stop> {
         if self.take(";;&") || self.take(";;") || self.take(";&") {
-            self.session.understood &= list.place != Place::Wanted;
+            self.session.understood &= list.place != ListPlace::Wanted;
             list.separate();
             return if list.open.last().is_some_and(|open| open.kind == Kind::Case) {
                 self.pattern(list)
@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
             list.is_conditional = true;
         } else if self.take("|&") || self.take("|") {
             list.feed = list.last.take();
-            list.place = Place::Wanted;
+            list.place = ListPlace::Wanted;
         } else {
             self.pos += 1;
             list.separate();
@@ -94,7 +94,7 @@ impl Reader<'_, '_> {
 
     fn close(&mut self, list: &mut List, kind: Kind) -> Result<(), Stop> {
         let open = list.open.pop().filter(|open| open.kind == kind).ok_or(Stop)?;
-        self.session.understood &= list.place != Place::Wanted && open.part != Part::Condition;
+        self.session.understood &= list.place != ListPlace::Wanted && open.part != Part::Condition;
         // What it writes is not what the last command in it writes.
         let name = self.session.commands.get(open.first..).and_then(|inner| inner.last());
         let feed = Feed::of(name.map_or("", |command| &command.name));
@@ -106,7 +106,7 @@ impl Reader<'_, '_> {
     /// Reads the redirections of a compound command.
     pub(super) fn after_compound(&mut self, list: &mut List, first: usize) -> Result<(), Stop> {
         list.last.get_or_insert_with(|| Feed::of(""));
-        list.place = Place::Closed;
+        list.place = ListPlace::Closed;
         while let Some(redirect) = self.redirect()? {
             if let Some(file) = &redirect.file {
                 self.session.understood &= file.is_known;
@@ -133,7 +133,7 @@ impl Reader<'_, '_> {
             let word = rest.split(is_end).next().unwrap_or_default();
             self.pos += word.len();
             let closes = matches!(word, "then" | "elif" | "else" | "do" | "fi" | "done" | "esac" | "}");
-            if list.place == Place::Closed && !closes {
+            if list.place == ListPlace::Closed && !closes {
                 return Err(Stop);
             }
             if self.reserved(word, list)? {
@@ -141,7 +141,7 @@ impl Reader<'_, '_> {
             }
             self.pos = start;
         }
-        if list.place == Place::Closed {
+        if list.place == ListPlace::Closed {
             return Err(Stop);
         }
         self.simple(list)
@@ -165,7 +165,7 @@ impl Reader<'_, '_> {
             "}" => self.close(list, Kind::Brace)?,
             "!" => {
                 self.session.understood &= list.feed.is_none();
-                list.place = Place::Wanted;
+                list.place = ListPlace::Wanted;
             }
             "for" | "select" => self.words_of_loop(list)?,
             "case" => self.head_of_case(list)?,
@@ -213,7 +213,7 @@ impl Reader<'_, '_> {
         self.skip_lines()?;
         let word = self.first_word();
         self.session.understood &= is_compound(word) || self.byte(0) == Some(b'(');
-        list.place = Place::Wanted;
+        list.place = ListPlace::Wanted;
         Ok(())
     }
 
@@ -291,7 +291,7 @@ impl Reader<'_, '_> {
     /// The name of a coprocess, which only a compound command has.
     fn coprocess(&mut self, list: &mut List) -> Result<(), Stop> {
         self.skip_blanks();
-        list.place = Place::Wanted;
+        list.place = ListPlace::Wanted;
         self.session.understood &= self.byte(0) != Some(b'\n');
         let start = self.pos;
         let word = self.word()?;

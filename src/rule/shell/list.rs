@@ -37,7 +37,7 @@ pub(super) struct Open {
 
 /// What may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(super) enum ListPlace {
     /// A command, or the end of what is around it.
     #[default]
     Start,
@@ -59,7 +59,7 @@ pub(super) struct List {
     pub(super) last: Option<Feed>,
     /// Whether the next command runs only if the one before it did well or not.
     pub(super) is_conditional: bool,
-    pub(super) place: Place,
+    pub(super) place: ListPlace,
 }
 
 impl List {
@@ -70,7 +70,7 @@ impl List {
 
     /// Whether a command stands before the place.
     pub(super) fn has_command(&self) -> bool {
-        matches!(self.place, Place::Done | Place::Closed)
+        matches!(self.place, ListPlace::Done | ListPlace::Closed)
     }
 
     /// A list of commands ends with `;`, a line's end and the like.
@@ -78,18 +78,18 @@ impl List {
         self.feed = None;
         self.last = None;
         self.is_conditional = false;
-        self.place = Place::Start;
+        self.place = ListPlace::Start;
     }
 
     /// A list begins that may not be empty.
     pub(super) fn begin(&mut self) {
         self.separate();
-        self.place = Place::Wanted;
+        self.place = ListPlace::Wanted;
     }
 
     /// A reserved word leads from one part of a compound command to another. Answers whether it may stand here.
     pub(super) fn enter(&mut self, part: Part, from: Part) -> bool {
-        let is_placed = matches!(self.place, Place::Start | Place::Closed);
+        let is_placed = matches!(self.place, ListPlace::Start | ListPlace::Closed);
         self.begin();
         let Some(open) = self.open.last_mut() else { return false };
         std::mem::replace(&mut open.part, part) == from && is_placed

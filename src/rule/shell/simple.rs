@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{
-    list::{List, Place},
+    list::{List, ListPlace},
     piece::Piece,
     quotes,
     reader::{Feed, HereDocument, Reader},
@@ -92,7 +92,7 @@ impl<'t> Reader<'t, '_> {
                 self.session.variables.set(&name, value.filter(|_| is_kept));
             }
             list.last = Some(Feed::of(""));
-            list.place = Place::Done;
+            list.place = ListPlace::Done;
             return Ok(());
         }
         self.finish(call, list, first)
@@ -126,7 +126,7 @@ impl<'t> Reader<'t, '_> {
             feed = written(feed, &call);
         }
         list.last = Some(feed);
-        list.place = Place::Done;
+        list.place = ListPlace::Done;
         Ok(())
     }
 

@@ -91,5 +91,5 @@ pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
 
 /// A place for a registry.
 pub(crate) fn place() -> Arc<Workspace> {
-    Arc::new(Workspace { id: WorkspaceId::new("bench").expect("an id"), root: "/".into() })
+    Arc::new(Workspace::new(WorkspaceId::new("bench").expect("an id"), "/"))
 }

@@ -119,7 +119,7 @@ fn answer(event: Event) {
         }
         dialect.write_response(&event, &outcome);
     }
-    let place = Workspace { id: WorkspaceId::new("shop").expect("it is an id"), root: "/srv/shop".into() };
+    let place = Workspace::new(WorkspaceId::new("shop").expect("it is an id"), "/srv/shop");
     let envelope = dialect.envelope(&Draft::new(Arc::clone(&event)), &place);
     // Hooks in Rust are handed the event itself.
     if envelope.is_empty() {

@@ -31,7 +31,7 @@ pub(super) fn of(snapshot: &Snapshot, plan: &Plan, event: &Event) -> Vec<RuleTra
         if step.hook.trust.refusal().is_some() {
             continue;
         }
-        let workspace = step.hook.workspace(snapshot.workspace());
+        let workspace = step.hook.subject(snapshot.workspace());
         let mut counts = KeyCounts::default();
         let call = RuleCall { draft: &draft, workspace, cache: &mut cache, counts: &mut counts };
         let expressions = rule.program.explain(call);

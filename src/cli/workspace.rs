@@ -58,7 +58,8 @@ impl LocatedWorkspace {
     fn find_with(flags: &WorkspaceFlags, variables: VariablePolicy) -> Result<Self, CliError> {
         let (found, origin) = Self::locate(flags, variables)?;
         // An agent that works in any directory has the hooks of its user.
-        let is_none = origin == WorkspaceOrigin::CurrentDirectory && found.load().files.is_empty();
+        let has_none = |loaded: &LoadedWorkspace| loaded.files.is_empty() && loaded.hooks.is_empty();
+        let is_none = origin == WorkspaceOrigin::CurrentDirectory && has_none(&found.load());
         if is_none { Err(no_workspace(&found.root)) } else { Ok(found) }
     }
 

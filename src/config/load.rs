@@ -10,7 +10,7 @@ use super::{
     Settings, WorkspaceSettings,
     account::referenced_variable,
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
-    content,
+    content, directory_names,
     discover::{self, WORKSPACE_DIRECTORY},
     files::{self, FileBytes},
     guards,
@@ -121,7 +121,8 @@ pub(super) fn read_workspace(
         Err(error) => (workspace.root.clone(), None, Some(files::unreadable(error))),
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
-    let mut loaded = LoadedWorkspace::empty(Workspace { id: workspace_id, root });
+    let names = directory_names::of(&root, &workspace_id, settings, context);
+    let mut loaded = LoadedWorkspace::empty(Workspace { names, ..Workspace::new(workspace_id, root) });
     (loaded.kind, loaded.dialects) = context.previous.clone().unwrap_or_default();
     let root = loaded.workspace.root.clone();
     let files = match (problem, link) {

@@ -17,6 +17,7 @@ mod connections;
 mod content;
 mod declared_roots;
 mod digests;
+mod directory_names;
 mod discover;
 mod files;
 mod front_matter;

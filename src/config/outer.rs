@@ -17,7 +17,7 @@ use super::{
     discover::{self, WORKSPACE_DIRECTORY},
     loaded_workspace::{LoadContext, LoadedWorkspace, OuterSearch, RegisteredWorkspace},
     managed_level::ManagedLevel,
-    trust::trusted_roots,
+    trust::{trusted_roots, workspace_place},
 };
 use crate::model::{
     Diagnostic, DialectName, Hook, HookName, OuterWorkspace, Scope, Severity, Workspace, WorkspaceId,
@@ -268,7 +268,8 @@ impl Surroundings {
             return;
         }
         let has_hooks = discover::is_workspace(&directory, None) || is_trusted(&directory);
-        if !is_own(&directory, None) {
+        // What is trusted there is so by its content, and missed where it is gone, whoever can write it.
+        if !is_own(&directory, None) && !is_trusted(&directory) {
             self.diagnostics.extend(has_hooks.then(|| not_own(&directory)));
             return;
         }
@@ -326,13 +327,16 @@ fn unregistered(directory: &Path) -> RegisteredWorkspace {
     RegisteredWorkspace { id: WorkspaceId::of_directory(directory), settings }
 }
 
-/// The directory whose hook files apply in every workspace of the user, without links; it may not be there.
+/// The directory whose hook files apply in every workspace of the user, without links; it may not be there. If a link is
+/// in the place of one with trusted hooks, it is that one: what the link leads to is none of the user's.
 pub(crate) fn user_workspace(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Option<PathBuf> {
-    let directory = home_directory(settings, environment)?.join(USER_WORKSPACE);
-    Some(directory.canonicalize().unwrap_or(directory))
+    let home = home_directory(settings, environment)?;
+    let directory = home.canonicalize().unwrap_or(home).join(USER_WORKSPACE);
+    let place = workspace_place(&directory, settings, environment);
+    Some(place.map_or(directory, |place| place.root))
 }
 
 /// What `HOME` names, where that is not the home directory of the account: agents read the settings of their user

@@ -62,6 +62,13 @@ impl Hook {
         self.execution.outer.as_ref().map_or(of_snapshot, |outer| &outer.workspace)
     }
 
+    /// The workspace that its rules speak of: its own, unless that is not around the event's, as with hooks of the user
+    /// for every workspace.
+    pub(crate) fn subject<'a>(&'a self, of_snapshot: &'a Workspace) -> &'a Workspace {
+        let own = self.workspace(of_snapshot);
+        if of_snapshot.root.starts_with(&own.root) { own } else { of_snapshot }
+    }
+
     /// Reads what its handler brought back for an event of this kind.
     ///
     /// Returns a failure if its dialect cannot read it.

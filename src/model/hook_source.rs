@@ -134,6 +134,24 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// Its directory: absolute, without symbolic links.
     pub root: PathBuf,
+    /// The links on the way to it by the names that people gave it, found when it was loaded.
+    pub names: Vec<DirectoryName>,
+}
+
+impl Workspace {
+    /// A workspace in a directory that is absolute and without symbolic links.
+    pub fn new(id: WorkspaceId, root: impl Into<PathBuf>) -> Self {
+        Self { id, root: root.into(), names: Vec::new() }
+    }
+}
+
+/// A name of a directory whose last part is a symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryName {
+    /// The name, an absolute path.
+    pub name: PathBuf,
+    /// The directory, without symbolic links.
+    pub directory: PathBuf,
 }
 
 /// A workspace that is around another one: its hooks run in both.

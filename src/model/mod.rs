@@ -52,7 +52,7 @@ pub use handler::{
 pub(crate) use hex::hex_digits;
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
-pub use hook_source::{ContentHash, HookBundle, HookSource, OuterWorkspace, Scope, Workspace};
+pub use hook_source::{ContentHash, DirectoryName, HookBundle, HookSource, OuterWorkspace, Scope, Workspace};
 #[cfg(feature = "http")]
 pub(crate) use http_target::is_public;
 pub use http_target::{HttpTarget, HttpTargetError};

@@ -396,5 +396,5 @@ fn native_place() -> Result<Workspace, StartError> {
     let root = current.map_err(|source| WorkspaceError::Directory { path: ".".into(), source })?;
     let workspace_id =
         WorkspaceId::new(NATIVE_WORKSPACE).map_err(|source| DispatchError::id("workspace_id", source))?;
-    Ok(Workspace { id: workspace_id, root })
+    Ok(Workspace::new(workspace_id, root))
 }

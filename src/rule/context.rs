@@ -8,7 +8,7 @@ use super::{
     failure::EvaluationError,
     value::RuleValue,
 };
-use crate::model::KeyCounts;
+use crate::model::{DirectoryName, KeyCounts};
 
 /// What functions are called with.
 pub(super) struct CallContext<'a> {
@@ -27,6 +27,11 @@ impl<'a> CallContext<'a> {
     /// Minutes since 1970 at the arrival of the event.
     pub(super) fn minutes(&self) -> Result<i64, EvaluationError> {
         self.facts.minutes().ok_or(EvaluationError::NoSuchVariable("now()"))
+    }
+
+    /// Names with links in them.
+    pub(super) fn names(&self) -> &'a [DirectoryName] {
+        &self.facts.workspace.names
     }
 
     /// The commands of a shell text.

@@ -146,13 +146,13 @@ functions! {
     "path.normalize" Call(string, string) -> string, 8, |context, arguments| {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
         context.budget.read(path.len() + directory.len())?;
-        Ok(RuleValue::Text(paths::normalized(path, directory).into()))
+        Ok(RuleValue::Text(paths::normalized_among(path, directory, context.names()).into()))
     }, "a path without `.` and `..`, from a directory on where it is relative";
     "path.within" Call(string, string) -> bool, 8, |context, arguments| {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
         context.budget.read(path.len() + directory.len())?;
-        Ok(RuleValue::Bool(paths::is_within(path, directory)))
-    }, "whether a path is a directory, or something in it, by its text alone: links are not followed";
+        Ok(RuleValue::Bool(paths::is_within(path, directory, context.names())))
+    }, "whether a path is a directory, or something in it, by its text: of links, only names of the workspace and the home directory are known";
     "path.name" Call(string) -> string, 2, |context, arguments| {
         let path = text(arguments, 0)?;
         context.budget.read(path.len())?;

@@ -1,27 +1,47 @@
 //! Paths and addresses, by their text alone.
 
+use std::path::Path;
+
 use url::Url;
 
-use crate::model::is_certainly_private;
+use crate::model::{DirectoryName, is_certainly_private};
 
 /// A path without `.`, `..` and doubled slashes, from a directory on where it is relative.
+#[cfg(feature = "rego")]
 pub(crate) fn normalized(path: &str, directory: &str) -> String {
+    normalized_among(path, directory, &[])
+}
+
+/// The same, with directories for names that have links in them.
+pub(super) fn normalized_among(path: &str, directory: &str, names: &[DirectoryName]) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let from = if path.starts_with('/') { "" } else { directory };
     for part in from.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
             ".." => drop(parts.pop()),
-            part => parts.push(part),
+            part => {
+                parts.push(part);
+                // Before the next part: `..` leads to what is above the directory, not above the link.
+                let is_here = |known: &&DirectoryName| parts_of(&known.name).eq(parts.iter().copied());
+                if let Some(known) = names.iter().find(is_here) {
+                    parts = parts_of(&known.directory).collect();
+                }
+            }
         }
     }
     format!("/{}", parts.join("/"))
 }
 
+/// The parts of an absolute path.
+fn parts_of(path: &Path) -> impl Iterator<Item = &str> {
+    path.iter().skip(1).map(|part| part.to_str().unwrap_or("/"))
+}
+
 /// Whether a path is a directory, or something in it. A relative path is one from that directory on.
-pub(super) fn is_within(path: &str, directory: &str) -> bool {
-    let directory = normalized(directory, "/");
-    let path = normalized(path, &directory);
+pub(super) fn is_within(path: &str, directory: &str, names: &[DirectoryName]) -> bool {
+    let directory = normalized_among(directory, "/", names);
+    let path = normalized_among(path, &directory, names);
     directory == "/"
         || path.strip_prefix(&directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

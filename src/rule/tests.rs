@@ -10,8 +10,8 @@ use super::{
     variables::VARIABLES,
 };
 use crate::model::{
-    Draft, Event, EventKind, HookDecision, Json, KeyCounts, Patch, Reply, RuleCache, RuleCall, RuleProgram,
-    Target, Workspace,
+    DirectoryName, Draft, Event, EventKind, HookDecision, Json, KeyCounts, Patch, Reply, RuleCache, RuleCall,
+    RuleProgram, Target, Workspace,
 };
 
 /// Expressions of the conformance tests of the specification (cel-spec, `tests/simple/testdata`) that have no types that rules
@@ -51,7 +51,12 @@ fn event(tool_input: &str) -> Draft {
 }
 
 fn workspace() -> Workspace {
-    Workspace { id: crate::model::WorkspaceId::new("shop").unwrap(), root: "/srv/shop".into() }
+    let names = [("/home/dev", "/srv/homes/dev"), ("/srv/homes/dev/shop", "/srv/shop")]
+        .map(|(name, directory)| DirectoryName { name: name.into(), directory: directory.into() });
+    Workspace {
+        names: names.into(),
+        ..Workspace::new(crate::model::WorkspaceId::new("shop").unwrap(), "/srv/shop")
+    }
 }
 
 fn judge(set: &RuleSet, draft: &Draft) -> Result<Reply, String> {
@@ -336,4 +341,30 @@ fn the_functions_are_documented() {
     let described = documented("| function | is |");
     // Those whose patterns are compiled when the rule is loaded follow.
     assert_eq!(described[..described.len() - 2], rows.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_path_is_within_a_directory_by_each_of_its_names() {
+    let draft = event("{}");
+    for (path, directory, expected) in [
+        ("/srv/shop/a", "/srv/shop", true),
+        ("/home/dev/shop/a", "/srv/shop", true),
+        ("/home/dev/shop", "/srv/shop", true),
+        ("/srv/shop/a", "/home/dev/shop", true),
+        ("/home/dev/./shop//a", "/srv/shop", true),
+        ("/srv/homes/dev/x", "/home/dev", true),
+        ("/home/dev/x", "/srv/homes/dev", true),
+        ("/home/dev/shopping/a", "/srv/shop", false),
+        ("/home/dev/shop/../other", "/srv/shop", false),
+        ("/home/dev/shop/../shop/a", "/srv/shop", true),
+        ("/home/dev/shop/../x", "/home/dev", false),
+        ("/home/other/shop", "/srv/shop", false),
+        ("/home/dev", "/srv/shop", false),
+    ] {
+        let condition = format!("path.within('{path}', '{directory}')");
+        assert_eq!(value(&condition, &draft), Ok(json!(expected)), "{condition}");
+    }
+    let normal = |path: &str| value(&format!("path.normalize('{path}', workspace.root)"), &draft);
+    assert_eq!(normal("/home/dev/shop/../a"), Ok(json!("/srv/a")));
+    assert_eq!(normal("b/../a"), Ok(json!("/srv/shop/a")));
 }

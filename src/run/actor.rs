@@ -370,7 +370,7 @@ fn conclude_at_once(
             Some(native::run_inline(&**closure, draft, hook.timeout))
         }
         Handler::Rule(rule) | Handler::Rego(rule) => {
-            let workspace = hook.workspace(running.course.workspace());
+            let workspace = hook.subject(running.course.workspace());
             let cache = &mut running.rule_cache;
             Some(state.run_state.with_counts(&hook.name, |counts| {
                 native::run_rule(rule, RuleCall { draft, workspace, cache, counts }, hook.timeout)

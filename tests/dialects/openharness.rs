@@ -41,7 +41,7 @@ struct OpenHarnessCase {
 }
 
 fn place() -> Workspace {
-    Workspace { id: WorkspaceId::new("shop").unwrap(), root: "/srv/shop".into() }
+    Workspace::new(WorkspaceId::new("shop").unwrap(), "/srv/shop")
 }
 
 fn hook() -> Hook {

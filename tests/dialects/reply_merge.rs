@@ -105,7 +105,7 @@ fn hook(name: &str, position: usize) -> Hook {
 
 #[test]
 fn replies_are_joined_in_configured_order() {
-    let place = Arc::new(Workspace { id: WorkspaceId::new("w").unwrap(), root: "/".into() });
+    let place = Arc::new(Workspace::new(WorkspaceId::new("w").unwrap(), "/"));
     let hooks = vec![hook("a", 0), hook("b", 1), hook("c", 2)];
     let snapshot = Arc::new(Snapshot::new(1, place, hooks));
     let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());

@@ -106,7 +106,7 @@ mod tests {
             },
             trust: HookTrust::default(),
         };
-        let place = Workspace { id: WorkspaceId::new("here").unwrap(), root: "/here".into() };
+        let place = Workspace::new(WorkspaceId::new("here").unwrap(), "/here");
         Snapshot::new(1, Arc::new(place), vec![hook])
     }
 

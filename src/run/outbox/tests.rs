@@ -73,7 +73,7 @@ fn shop() -> WorkspaceId {
 }
 
 fn workspace() -> Workspace {
-    Workspace { id: shop(), root: "/srv/shop".into() }
+    Workspace::new(shop(), "/srv/shop")
 }
 
 async fn accepted(outbox: &Arc<Outbox>, run: &str) -> CourseTicket {

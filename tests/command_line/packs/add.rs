@@ -204,3 +204,79 @@ fn a_pack_of_the_user_guards_every_workspace_and_none_switches_it_off() {
     let both = place.run_at_home(&["add", "git-safety", "--user", "--workspace", "shop"]);
     assert_eq!(both.code, 2, "{both:?}");
 }
+
+const SHOWS_ROOT: &str = "name: where\nevents: [before_tool_dispatch]\nhandler:\n  type: rule\n  deny: 'true'\n  reason: \
+     'workspace.root + (path.within(tool.input.command, workspace.root) ? \" has it\" : \" has it not\")'\n";
+
+/// What a hook of the user says of a path.
+fn said(place: &Place, arguments: &[&str], path: &str) -> String {
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r",
+        "tool_name": "Bash", "tool_input": { "command": path } });
+    let arguments = [&["fire", "--json", "--trust-workspace", "--event", "-"], arguments].concat();
+    let done = place.run_in("shop", &arguments, &event.to_string());
+    done.json()["reason"].as_str().unwrap_or_else(|| panic!("{done:?}")).to_owned()
+}
+
+#[test]
+fn rules_of_the_user_speak_of_the_workspace_of_the_event() {
+    let place = Place::new();
+    place.write("home/.config/hookyard/.openharness/hooks/where.yaml", SHOWS_ROOT);
+    let shop = place.path("shop").to_string_lossy().into_owned();
+    assert_eq!(said(&place, &[], &format!("{shop}/a")), format!("{shop} has it"));
+    assert_eq!(said(&place, &[], "a"), format!("{shop} has it"));
+    assert_eq!(said(&place, &[], "/etc"), format!("{shop} has it not"));
+}
+
+#[test]
+fn a_workspace_is_known_by_the_names_that_people_gave_it() {
+    let place = Place::new();
+    place.write("shop/.openharness/hooks/where.yaml", SHOWS_ROOT);
+    std::os::unix::fs::symlink(place.path("shop"), place.path("link")).unwrap();
+    std::os::unix::fs::symlink(place.path("."), place.path("above")).unwrap();
+    let [shop, link, above] =
+        ["shop", "link", "above"].map(|name| place.path(name).to_string_lossy().into_owned());
+    let is_known = |arguments: &[&str], path: &str| said(&place, arguments, path) == format!("{shop} has it");
+    assert!(!is_known(&[], &format!("{link}/a")));
+    let declared = format!("workspaces={{shop: {{root: {link}}}}}");
+    assert!(is_known(&["--set", &declared], &format!("{link}/a")));
+    assert!(!is_known(&["--set", &declared], &format!("{link}/../a")));
+    let roots = format!("workspace_roots=[{above}]");
+    assert!(is_known(&["--set", &roots], &format!("{above}/shop/a")));
+    let home = format!("home={above}");
+    assert!(is_known(&["--set", &home], &format!("{above}/shop/a")));
+}
+
+#[test]
+fn nothing_takes_the_guards_of_the_user_out_of_force_without_a_word() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let place = Place::new();
+    assert_eq!(place.run_at_home(&["add", "dangerous-commands", "--user"]).code, 0);
+    let own = place.path("home/.config/hookyard");
+    for directory in [own.clone(), own.join(".openharness")] {
+        for mode in [0o777, 0o700] {
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(place.verdict("shop", "rm -rf /"), "block", "{directory:?} with {mode:o}");
+            assert_eq!(place.verdict("shop", "ls"), "proceed", "{directory:?} with {mode:o}");
+        }
+    }
+    let former = place.path("home/former");
+    fs::rename(&own, &former).unwrap();
+    assert_eq!(place.verdict("shop", "ls"), "block", "it is gone");
+    fs::create_dir_all(place.path("shop/fake/.openharness/hooks")).unwrap();
+    for fake in [place.path("shop/fake"), former.clone(), place.path("nowhere")] {
+        symlink(&fake, &own).unwrap();
+        assert_eq!(place.verdict("shop", "ls"), "block", "a link to {fake:?}");
+        assert_eq!(place.verdict("home", "ls"), "block", "a link to {fake:?}");
+        fs::remove_file(&own).unwrap();
+    }
+    fs::rename(&former, &own).unwrap();
+    assert_eq!(place.verdict("shop", "ls"), "proceed");
+    let hook = own.join(".openharness/hooks/dangerous-deletions.yaml");
+    fs::remove_file(hook).unwrap();
+    assert_eq!(place.verdict("shop", "ls"), "block", "a file is gone");
+    let workspace = own.to_string_lossy().into_owned();
+    let revoked = place.run_at_home(&["trust", "--workspace", &workspace, "--revoke", "dangerous-deletions"]);
+    assert_eq!(revoked.code, 0, "{revoked:?}");
+    assert_eq!(place.verdict("shop", "ls"), "proceed");
+}

@@ -49,7 +49,7 @@ const COMMANDS: [&[&str]; 23] = [
 const NOBODY: &str = "/nonexistent/hookyard.sock";
 
 /// The same for each agent whose settings it has, and commands that ask a daemon.
-const MORE_COMMANDS: [&[&str]; 39] = [
+const MORE_COMMANDS: [&[&str]; 46] = [
     &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
     &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
     &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],
@@ -101,6 +101,13 @@ const MORE_COMMANDS: [&[&str]; 39] = [
     &["enable", "oneshot"],
     &["add", "--list"],
     &["add", "git-safety"],
+    &["add", "git-safety", "--replace"],
+    &["add", "--list", "--user"],
+    &["add", "network", "--user"],
+    &["fire", "--trace", "--event", "event.json"],
+    &["tune", "--events", "events.jsonl", "--verbose"],
+    &["tune", "--events", "events.jsonl", "--write", "--rules"],
+    &["convert", "--from", "claude", "--to", "openharness", "--rules", "--write"],
 ];
 
 /// A copy of the repository, and a server that its hooks try to reach.

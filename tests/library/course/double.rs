@@ -1,6 +1,6 @@
 //! Dialects whose rules are data.
 
-use std::{fmt, path::PathBuf, sync::LazyLock, time::Duration};
+use std::{fmt, sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
 use hookyard::model::{
@@ -187,5 +187,5 @@ impl Dialect for Double {
 
 /// The place all test hooks run in.
 pub(crate) fn place() -> Workspace {
-    Workspace { id: WorkspaceId::new("shop").unwrap(), root: PathBuf::from("/srv/shop") }
+    Workspace::new(WorkspaceId::new("shop").unwrap(), "/srv/shop")
 }

@@ -236,14 +236,19 @@ pub(super) fn directories_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// The bytes of an open file.
-pub(super) fn read_open(file: File, largest: u64) -> Result<Vec<u8>, String> {
+pub(super) fn read_open(mut file: File, largest: u64) -> Result<Vec<u8>, String> {
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.len() > largest {
         return Err(too_large(largest));
     }
-    // With room to see the end of the file in the same buffer.
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default() + 64);
-    file.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let size = usize::try_from(metadata.len()).unwrap_or_default();
+    let mut bytes = vec![0; size + 1];
+    let first = file.read(&mut bytes).map_err(unreadable)?;
+    bytes.truncate(first);
+    // Fewer bytes than there was room for, and as many as the file has: this was its end.
+    if first != size {
+        file.take(largest + 1 - first as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+    }
     // The file may have grown since it was measured.
     if bytes.len() as u64 > largest { Err(too_large(largest)) } else { Ok(bytes) }
 }

@@ -2,7 +2,7 @@
 //! Files and directories must be inside the workspace.
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet},
     env::{join_paths, split_paths},
     os::unix::fs::PermissionsExt,
@@ -45,7 +45,10 @@ pub(super) struct ReferenceResolver<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
     secrets: &'a SecretStore<'a>,
     models: &'a ModelCatalog<'a>,
-    path: Vec<PathBuf>,
+    /// The roots of the project, from which no programs are taken; none if all of the `PATH` is searched.
+    project: Option<Vec<PathBuf>>,
+    /// The directories of the `PATH` that are searched, once somebody asks.
+    path: OnceCell<Vec<PathBuf>>,
     /// The only variables and secrets that are looked up, if not all are.
     permitted: Option<BTreeSet<SecretReference>>,
     examined: RefCell<ExaminedFiles>,
@@ -70,17 +73,37 @@ impl<'a> ReferenceResolver<'a> {
         secrets: &'a SecretStore<'a>,
         models: &'a ModelCatalog<'a>,
     ) -> Self {
-        let path = split_paths(environment("PATH").as_deref().unwrap_or(USUAL_PATH)).collect();
-        let (examined, programs) = (RefCell::default(), RefCell::default());
-        Self { workspace, environment, secrets, models, path, permitted: None, examined, programs }
+        Self {
+            workspace,
+            environment,
+            secrets,
+            models,
+            project: None,
+            path: OnceCell::new(),
+            permitted: None,
+            examined: RefCell::default(),
+            programs: RefCell::default(),
+        }
     }
 
     /// The same, which of the `PATH` searches only directories into which neither the project of the workspace nor one
     /// `around` it can put a program of a common name.
-    pub(super) fn in_project(mut self, settings: &Settings, around: &[PathBuf]) -> Self {
+    pub(super) fn in_project(self, settings: &Settings, around: &[PathBuf]) -> Self {
         let own = project_root(self.workspace.root(), settings, self.environment);
-        self.path.retain(|entry| is_safe_in_path(entry, own.as_slice()) && is_safe_in_path(entry, around));
-        self
+        let roots = own.into_iter().chain(around.iter().cloned()).collect();
+        Self { project: Some(roots), path: OnceCell::new(), ..self }
+    }
+
+    /// The directories of the `PATH` that are searched.
+    fn path(&self) -> &[PathBuf] {
+        self.path.get_or_init(|| {
+            let path = (self.environment)("PATH");
+            let all = split_paths(path.as_deref().unwrap_or(USUAL_PATH));
+            match &self.project {
+                None => all.collect(),
+                Some(roots) => all.filter(|entry| is_safe_in_path(entry, roots)).collect(),
+            }
+        })
     }
 
     /// The same, which looks up no other variables and secrets than these.
@@ -120,14 +143,14 @@ impl<'a> ReferenceResolver<'a> {
 
     /// The `PATH` without the directories that hooks do not get either.
     fn searched_path(&self) -> Option<String> {
-        join_paths(&self.path).ok()?.into_string().ok()
+        join_paths(self.path()).ok()?.into_string().ok()
     }
 
     fn in_path(&self, name: &str) -> ResolvedPath {
-        let found = self.path.iter().map(|entry| entry.join(name)).find(|path| problem(path).is_none());
+        let found = self.path().iter().map(|entry| entry.join(name)).find(|path| problem(path).is_none());
         found.map_or_else(
             || {
-                let entry = self.path.first().map_or(Path::new("/usr/bin"), PathBuf::as_path);
+                let entry = self.path().first().map_or(Path::new("/usr/bin"), PathBuf::as_path);
                 ResolvedPath::Missing(entry.join(name), format!("`{name}` was not found in PATH"))
             },
             ResolvedPath::Found,
@@ -445,7 +468,7 @@ mod tests {
         let workspace_files = WorkspaceFiles::open(root).unwrap();
         let disk = ReferenceResolver::new(&workspace_files, &environment, &secrets, &models)
             .in_project(&Settings::default(), &[]);
-        assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
+        assert_eq!(disk.path(), [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), ResolvedPath::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), ResolvedPath::Found("/bin/sh".into()));
         let missing = |path: &str, why: &str| ResolvedPath::Missing(path.into(), why.into());

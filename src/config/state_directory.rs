@@ -5,7 +5,7 @@ use std::{fs, io::Write, os::unix::fs::OpenOptionsExt};
 #[cfg(any(feature = "cli", feature = "store"))]
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt};
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -75,7 +75,7 @@ impl StateDirectory<'_> {
                 return Ok(None);
             }
             Err(error) => return Err(unreadable(self.0, &error)),
-            Ok(_) => self.check()?,
+            Ok(metadata) => self.check_metadata(&metadata)?,
         }
         let path = self.0.join(name.as_ref());
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -105,7 +105,10 @@ impl StateDirectory<'_> {
     /// Checks that it belongs to this user, who alone can write to it.
     pub(super) fn check(self) -> Result<(), StateFileError> {
         let metadata = self.0.symlink_metadata();
-        let metadata = metadata.map_err(|error| StateFileError::unusable(self.0, reason(&error)))?;
+        self.check_metadata(&metadata.map_err(|error| StateFileError::unusable(self.0, reason(&error)))?)
+    }
+
+    fn check_metadata(self, metadata: &Metadata) -> Result<(), StateFileError> {
         let why = match () {
             () if metadata.is_symlink() => "it is a symbolic link",
             () if !metadata.is_dir() => "it is no directory",

@@ -196,8 +196,11 @@ pub(super) fn is_there(directory: &Path, path: &Path) -> bool {
     }
     match directory.join(path).symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let mut above = path.ancestors().skip(1).map(|above| directory.join(above));
-            above.any(|above| above.symlink_metadata().is_ok() && above.metadata().is_err())
+            let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+            // What is there leads somewhere if what is above it does.
+            let nearest =
+                above.map(|above| directory.join(above)).find(|above| above.symlink_metadata().is_ok());
+            nearest.is_some_and(|nearest| nearest.metadata().is_err())
         }
         _ => true,
     }

@@ -57,9 +57,9 @@ impl Orchestrator {
             Some(before) if met_shortage => before.kept_in_shortage(),
             before => LoadReport { at, ..self.publish(loaded, before.as_ref()).await? },
         };
-        *workspace.report() = Some(report.clone());
+        let all_sound = self.0.workspaces.note(id, workspace, report.clone());
         reload_log::log_load(id, before.as_ref(), &report);
-        ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
+        ConfigLoaded { diagnostics: &report.diagnostics, all_sound }.emit();
         Ok(report)
     }
 

@@ -1,8 +1,8 @@
 //! The table of registered workspaces.
 
 use std::{
-    collections::BTreeMap,
-    path::PathBuf,
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -17,7 +17,11 @@ use crate::{
 
 /// The registered workspaces by id.
 #[derive(Debug, Default)]
-pub(super) struct WorkspaceTable(Mutex<BTreeMap<WorkspaceId, Arc<WorkspaceEntry>>>);
+pub(super) struct WorkspaceTable {
+    all: Mutex<BTreeMap<WorkspaceId, Arc<WorkspaceEntry>>>,
+    /// Those with errors in their hook files: each load asks whether there are any.
+    unsound: Mutex<BTreeSet<WorkspaceId>>,
+}
 
 /// A registered workspace.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ pub(super) struct InsertedWorkspace {
 
 impl WorkspaceTable {
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<WorkspaceId, Arc<WorkspaceEntry>>> {
-        self.0.lock()
+        self.all.lock()
     }
 
     pub(super) fn find(&self, id: &WorkspaceId) -> Option<Arc<WorkspaceEntry>> {
@@ -60,7 +64,7 @@ impl WorkspaceTable {
     ) -> Result<InsertedWorkspace, WorkspaceError> {
         let mut all = self.lock();
         if let Some((other, _)) =
-            all.iter().find(|(other, known)| *other != id && known.settings.root == settings.root)
+            all.iter().find(|(other, known)| *other != id && is_same(&known.settings.root, &settings.root))
         {
             return Err(WorkspaceError::SameRoot { root: settings.root, id: other.clone() });
         }
@@ -86,11 +90,31 @@ impl WorkspaceTable {
         Ok(InsertedWorkspace { entry, loading, former_root })
     }
 
-    /// Whether no workspace has errors in its hook files.
-    pub(super) fn are_sound(&self) -> bool {
-        self.lock().values().all(|workspace| {
-            workspace.report().as_ref().is_none_or(|report| report.errors().next().is_none())
-        })
+    /// Notes what the last load of a workspace found, unless it was removed or replaced meanwhile. Returns whether no
+    /// workspace has errors in its hook files.
+    pub(super) fn note(&self, id: &WorkspaceId, entry: &Arc<WorkspaceEntry>, report: LoadReport) -> bool {
+        let is_sound = report.errors().next().is_none();
+        *entry.report() = Some(report);
+        let all = self.lock();
+        let mut unsound = self.unsound.lock();
+        if all.get(id).is_some_and(|current| Arc::ptr_eq(current, entry)) {
+            if is_sound {
+                unsound.remove(id);
+            } else {
+                unsound.insert(id.clone());
+            }
+        }
+        unsound.is_empty()
+    }
+
+    /// Forgets what was found in a workspace that was removed. Returns whether no other has errors in its hook files.
+    pub(super) fn forget(&self, id: &WorkspaceId) -> bool {
+        let all = self.lock();
+        let mut unsound = self.unsound.lock();
+        if !all.contains_key(id) {
+            unsound.remove(id);
+        }
+        unsound.is_empty()
     }
 }
 
@@ -98,6 +122,11 @@ impl WorkspaceEntry {
     pub(super) fn report(&self) -> MutexGuard<'_, Option<LoadReport>> {
         self.report.lock()
     }
+}
+
+/// Whether two directories without links are the same one. Each load of a new workspace compares all of them.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.as_os_str() == other.as_os_str()
 }
 
 /// The settings of a workspace with its directory absolute and without symbolic links.

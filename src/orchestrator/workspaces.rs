@@ -125,7 +125,7 @@ impl Orchestrator {
         tracing::info!(workspace = %id, runs = cancelled.runs, "workspace removed");
         // Fails only if hookyard is shutting down.
         drop(self.reload_nested(&workspace.settings.root, &Arc::default()).await);
-        ConfigLoaded { diagnostics: &[], all_sound: self.0.workspaces.are_sound() }.emit();
+        ConfigLoaded { diagnostics: &[], all_sound: self.0.workspaces.forget(id) }.emit();
         true
     }
 

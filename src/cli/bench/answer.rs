@@ -68,13 +68,9 @@ impl BenchAnswer {
 
     /// An outcome in process.
     pub(super) fn of_outcome(outcome: &Outcome) -> Self {
-        Self {
-            result: AnswerResult::Outcome(Some(outcome.verdict)),
-            hooks: outcome.hooks.iter().map(hook_time).collect(),
-            in_hooks: Some(time_in(&outcome.hooks).unwrap_or_else(|| {
-                in_stages(outcome.event, outcome.hooks.iter().map(|report| report.duration))
-            })),
-        }
+        let hooks: Vec<_> = outcome.hooks.iter().map(hook_time).collect();
+        let in_hooks = time_in(&outcome.hooks).unwrap_or_else(|| in_stages(outcome.event, &hooks));
+        Self { result: AnswerResult::Outcome(Some(outcome.verdict)), hooks, in_hooks: Some(in_hooks) }
     }
 
     /// An outcome as canonical JSON; nothing if it is none.
@@ -82,7 +78,7 @@ impl BenchAnswer {
         let outcome: OutcomeJson<'_> = serde_json::from_slice(json).ok()?;
         let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == outcome.verdict)?;
         let hooks: Vec<_> = outcome.hooks.iter().filter_map(HookJson::time).collect();
-        let in_hooks = in_stages(kind, hooks.iter().map(|hook| hook.duration));
+        let in_hooks = in_stages(kind, &hooks);
         Some(Self { result: AnswerResult::Outcome(Some(verdict)), hooks, in_hooks: Some(in_hooks) })
     }
 }
@@ -97,29 +93,37 @@ fn hook_time(report: &HookReport) -> HookTime {
     }
 }
 
-/// How long at least one hook ran; nothing if it is not known of all when they started.
-fn time_in(reports: &[HookReport]) -> Option<Duration> {
-    let spans = reports.iter().filter(|report| !report.duration.is_zero());
-    let spans: Option<Vec<_>> = spans.map(|report| Some((report.started?, report.duration))).collect();
-    let mut spans = spans?;
-    spans.sort_by_key(|(started, _)| *started);
-    let mut total = Duration::ZERO;
-    let mut end = None;
+/// From when on a hook ran, since whatever point in time, and for how long.
+type HookSpan = (Duration, Duration);
+
+/// How long at least one hook ran.
+fn union(mut spans: Vec<HookSpan>) -> Duration {
+    spans.sort_unstable();
+    let (mut total, mut end) = (Duration::ZERO, Duration::ZERO);
     for (started, duration) in spans {
-        let from = end.map_or(started, |end| started.max(end));
         let to = started + duration;
-        total += to.saturating_duration_since(from);
-        end = Some(end.map_or(to, |end| to.max(end)));
+        total += to.saturating_sub(started.max(end));
+        end = end.max(to);
     }
-    Some(total)
+    total
 }
 
-/// The same where nothing is known but how long each took: hooks of interceptor events run one after the other, others at
-/// the same time.
-fn in_stages(kind: EventKind, durations: impl Iterator<Item = Duration>) -> Duration {
+/// How long at least one hook ran; nothing if it is not known of all when they started.
+fn time_in(reports: &[HookReport]) -> Option<Duration> {
+    let ran = || reports.iter().filter(|report| !report.duration.is_zero());
+    let starts: Option<Vec<_>> = ran().map(|report| report.started).collect();
+    let starts = starts?;
+    let Some(first) = starts.iter().min() else { return Some(Duration::ZERO) };
+    let since_first = starts.iter().map(|started| started.saturating_duration_since(*first));
+    Some(union(since_first.zip(ran().map(|report| report.duration)).collect()))
+}
+
+/// The same where nothing is known but how long each waited for its place and then took: hooks of interceptor events run one
+/// after the other, others at the same time, each from when it has its place.
+fn in_stages(kind: EventKind, hooks: &[HookTime]) -> Duration {
     match kind.strategy() {
-        Strategy::Serial => durations.sum(),
-        Strategy::Parallel => durations.max().unwrap_or_default(),
+        Strategy::Serial => hooks.iter().map(|hook| hook.duration).sum(),
+        Strategy::Parallel => union(hooks.iter().map(|hook| (hook.queued, hook.duration)).collect()),
     }
 }
 
@@ -175,8 +179,24 @@ mod tests {
         assert_eq!((a.ended, a.blocked, a.queued), (Ended::TimedOut, false, Duration::from_millis(20)));
         assert_eq!((&*b.hook, b.blocked), ("b", true));
         let answer = BenchAnswer::of_json(EventKind::RunFailed, OUTCOME.as_bytes()).unwrap();
-        assert_eq!(answer.in_hooks, Some(Duration::from_micros(1500)), "at the same time");
+        assert_eq!(
+            answer.in_hooks,
+            Some(Duration::from_micros(1750)),
+            "the first waited until the other had ended"
+        );
         assert!(BenchAnswer::of_json(EventKind::RunFailed, b"{}").is_none());
+    }
+
+    #[test]
+    fn hooks_that_wait_for_places_are_not_taken_for_hooks_that_began_together() {
+        // The third hook waits for the place of the first; for 5 ms before the fourth, nothing runs.
+        let json = br#"{"verdict":"proceed","hooks":[
+            {"hook":"a","ended":"completed","duration_ms":10.0},
+            {"hook":"b","ended":"completed","duration_ms":12.0,"queued_ms":0.0},
+            {"hook":"c","ended":"completed","duration_ms":10.0,"queued_ms":10.0},
+            {"hook":"d","ended":"completed","duration_ms":3.0,"queued_ms":25.0}]}"#;
+        let answer = BenchAnswer::of_json(EventKind::RunFailed, json).unwrap();
+        assert_eq!(answer.in_hooks, Some(Duration::from_millis(23)));
     }
 
     #[test]

@@ -24,6 +24,11 @@ pub(super) struct TargetFlags {
     #[command(flatten)]
     pub(super) socket: SocketFlag,
 
+    /// Put the load on the daemon's socket of lines, `listen.lines`, all of it on one connection. Its event socket says what it
+    /// uses of the machine
+    #[arg(long, value_name = "PATH", conflicts_with = "url")]
+    pub(super) lines: Option<PathBuf>,
+
     /// Put the load on a daemon at its TCP address: `http://127.0.0.1:8787`
     #[arg(long, value_name = "URL", conflicts_with = "socket")]
     pub(super) url: Option<String>,
@@ -122,7 +127,7 @@ pub(super) struct SearchFlags {
 impl TargetFlags {
     /// Whether the load goes to a daemon's socket.
     pub(super) fn is_socket(&self) -> bool {
-        self.daemon || self.socket.is_named()
+        self.daemon || self.lines.is_some() || self.socket.is_named()
     }
 }
 

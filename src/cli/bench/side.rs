@@ -25,7 +25,9 @@ use super::{
     scenario::{LoadPlan, Scenario, ScenarioHooks, ScenarioLoad},
     scenario_file,
     scratch::ScratchWorkspace,
-    target::{BenchTarget, DaemonAddress, DaemonTarget, DaemonToken, InProcessTarget, RemotePolicy},
+    target::{
+        BenchTarget, DaemonAddress, DaemonTarget, DaemonToken, InProcessTarget, LinesTarget, RemotePolicy,
+    },
 };
 use crate::config::Settings;
 
@@ -256,7 +258,10 @@ impl SideRequest<'_> {
             |directory| format!("those of the daemon for {}", directory.display()),
         );
         let largest = Settings::default().limits.payload;
-        let target = BenchTarget::Daemon(target);
+        let target = match &self.target.lines {
+            Some(socket) => BenchTarget::Lines(LinesTarget::new(target, socket)),
+            None => BenchTarget::Daemon(target),
+        };
         Ok(PreparedTarget { target, version, hooks, largest, cwd, session: None, scratch: None })
     }
 }

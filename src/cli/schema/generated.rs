@@ -4,13 +4,17 @@ use std::{fs, path::Path};
 
 use schemars::Schema;
 
-use super::{event, handler::AgentSchema, hook_file::HookFileSchema, outcome::OutcomeSchema, shape};
+use super::{
+    event, handler::AgentSchema, hook_file::HookFileSchema, outcome::OutcomeSchema, scenario::ScenarioSchema,
+    shape,
+};
 
 #[test]
 fn the_schema_files_are_up_to_date() {
-    let schemas: [(&str, Schema); 4] = [
+    let schemas: [(&str, Schema); 5] = [
         ("canonical-event", event::schema()),
         ("canonical-outcome", shape::generate::<OutcomeSchema>()),
+        ("hookyard-scenario", shape::generate::<ScenarioSchema>()),
         ("openharness-agent", shape::generate::<AgentSchema>()),
         ("openharness-hook", shape::generate::<HookFileSchema>()),
     ];

@@ -1,4 +1,4 @@
-//! `hookyard schema`: JSON Schemas of hook files, settings, events, outcomes and agents.
+//! `hookyard schema`: JSON Schemas of hook files, settings, events, outcomes, agents and scenarios.
 //!
 //! The program prints the files in `config/schema`. Those of the settings are generated from their table, the others from
 //! the types in this folder, which are compiled for tests only.
@@ -23,6 +23,9 @@ mod rego;
 #[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod rule;
+#[cfg(test)]
+#[expect(dead_code, reason = "only the schema of these types is used")]
+mod scenario;
 #[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod shape;
@@ -89,6 +92,8 @@ pub(super) enum SchemaName {
     Outcome,
     /// Front matter of an agent: `.openharness/agents/NAME.md`
     Agent,
+    /// Scenario of `hookyard bench`
+    Scenario,
 }
 
 impl SchemaName {
@@ -99,6 +104,7 @@ impl SchemaName {
             Self::Event => "event",
             Self::Outcome => "outcome",
             Self::Agent => "agent",
+            Self::Scenario => "scenario",
         }
     }
 
@@ -116,6 +122,7 @@ impl SchemaName {
             Self::Event => schema_file!("canonical-event.schema.json"),
             Self::Outcome => schema_file!("canonical-outcome.schema.json"),
             Self::Agent => schema_file!("openharness-agent.schema.json"),
+            Self::Scenario => schema_file!("hookyard-scenario.schema.json"),
         }
     }
 }

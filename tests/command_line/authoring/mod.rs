@@ -1,7 +1,7 @@
 //! What authors of hooks are given: schemas, and skeletons written by `hookyard new`.
 
 mod readers;
-mod schemas;
+pub(crate) mod schemas;
 mod skeletons;
 
 use std::path::{Path, PathBuf};

@@ -17,12 +17,13 @@ use crate::{
 };
 
 /// The schemas, each with the file it is shipped in.
-pub(crate) const NAMES: [(&str, &str); 5] = [
+pub(crate) const NAMES: [(&str, &str); 6] = [
     ("hook-file", "openharness-hook.schema.json"),
     ("settings", "hookyard-settings.schema.json"),
     ("event", "canonical-event.schema.json"),
     ("outcome", "canonical-outcome.schema.json"),
     ("agent", "openharness-agent.schema.json"),
+    ("scenario", "hookyard-scenario.schema.json"),
 ];
 
 /// A schema as it is printed.

@@ -99,6 +99,34 @@ fn a_thousand_workspaces_are_watched() {
     }
 }
 
+/// How often a daemon has read from anything until so many workspaces with two hook files each are loaded.
+fn reads_of_a_start(count: usize) -> u64 {
+    let mut setting = DaemonSetup::new().argument("--debuggable").settings("watch: false\nworkspaces:");
+    for number in 0..count {
+        let root = format!("many/w{number:04}");
+        for name in ["guard", "other"] {
+            let file = format!("{root}/.openharness/hooks/{name}.yaml");
+            setting = setting.file(&file, &guard(name, "one"));
+        }
+        setting = setting.settings(&format!("  w{number:04}: {{ root: $DIR/{root} }}"));
+    }
+    let daemon = setting.serve();
+    assert_eq!(hooks(&daemon, &format!("w{:04}", count - 1)), 2);
+    let counts = fs::read_to_string(format!("/proc/{}/io", daemon.pid())).unwrap();
+    let reads = counts.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap();
+    reads.parse().unwrap()
+}
+
+#[test]
+#[cfg_attr(any(hookyard_portable, not(target_os = "linux")), ignore = "Linux counts what a process reads")]
+fn each_hook_file_is_read_once_and_its_end_is_not_looked_for() {
+    let (few, many) = (20, 120);
+    let more_files = 2 * (many - few) as u64;
+    let more_reads = reads_of_a_start(many) - reads_of_a_start(few);
+    // Each other read is one of the start, or wakes a thread.
+    assert!(more_reads < more_files * 5 / 4, "{more_reads} reads of {more_files} files");
+}
+
 #[test]
 fn hooks_are_reloaded_under_load_without_a_lost_or_wrongly_decided_event() {
     const SWAPS: usize = 40;

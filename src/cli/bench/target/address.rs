@@ -104,16 +104,7 @@ impl DaemonAddress {
     /// Connects.
     pub(super) async fn connect(&self) -> Result<DaemonStream, TargetGone> {
         match self {
-            Self::Socket(client) => {
-                let client = client.clone();
-                // It checks whose daemon it is, and may have to wait for its turn.
-                let connected = tokio::task::spawn_blocking(move || client.connect()).await;
-                let stream = connected
-                    .map_err(|error| TargetGone(error.to_string()))?
-                    .map_err(|error| TargetGone(error.to_string()))?;
-                let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
-                stream.map(DaemonStream::Unix).map_err(|error| TargetGone(error.to_string()))
-            }
+            Self::Socket(client) => connect_socket(client).await.map(DaemonStream::Unix),
             Self::Tcp { authority, addresses } => {
                 let connected = TcpStream::connect(addresses.as_slice()).await;
                 let gone = |error| TargetGone(format!("no hookyard listens on {authority}: {error}"));
@@ -124,4 +115,16 @@ impl DaemonAddress {
             Self::Null => null_server::connect().map(DaemonStream::Unix),
         }
     }
+}
+
+/// Connects to a socket of a daemon.
+pub(super) async fn connect_socket(client: &Client) -> Result<UnixStream, TargetGone> {
+    let client = client.clone();
+    // It checks whose daemon it is, and may have to wait for its turn.
+    let connected = tokio::task::spawn_blocking(move || client.connect()).await;
+    let stream = connected
+        .map_err(|error| TargetGone(error.to_string()))?
+        .map_err(|error| TargetGone(error.to_string()))?;
+    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+    stream.map_err(|error| TargetGone(error.to_string()))
 }

@@ -21,13 +21,13 @@ use crate::{
 };
 
 /// The largest response, in bytes.
-const LARGEST_RESPONSE: usize = 64 << 20;
+pub(super) const LARGEST_RESPONSE: usize = 64 << 20;
 
 /// Before a daemon counts as gone, it is tried again after this: one that is replaced keeps its listeners.
-const SECOND_TRY: Duration = Duration::from_millis(100);
+pub(super) const SECOND_TRY: Duration = Duration::from_millis(100);
 
 /// The word of a daemon that has too much to do.
-const OVERLOADED: &str = "overloaded";
+pub(super) const OVERLOADED: &str = "overloaded";
 
 /// A daemon, and how requests reach it.
 #[derive(Debug, Clone)]

@@ -12,6 +12,7 @@ use super::{
     connection::{DaemonConnection, DaemonTarget},
     gone::TargetGone,
     in_process::InProcessTarget,
+    lines::{LinesSender, LinesTarget},
     usage::TargetUsage,
 };
 use crate::model::Verdict;
@@ -23,6 +24,7 @@ pub(in super::super) enum BenchTarget {
     Null,
     InProcess(InProcessTarget),
     Daemon(DaemonTarget),
+    Lines(LinesTarget),
     #[cfg(test)]
     Scripted(ScriptedTarget),
 }
@@ -33,6 +35,7 @@ pub(in super::super) enum Door {
     Null,
     InProcess(InProcessTarget),
     Daemon(DaemonConnection),
+    Lines(LinesSender),
     #[cfg(test)]
     Scripted(ScriptedTarget),
 }
@@ -46,6 +49,7 @@ impl BenchTarget {
             Self::Null => Door::Null,
             Self::InProcess(target) => Door::InProcess(target.clone()),
             Self::Daemon(target) => Door::Daemon(target.connect().await?),
+            Self::Lines(target) => Door::Lines(target.open().await?),
             #[cfg(test)]
             Self::Scripted(target) => Door::Scripted(target.clone()),
         })
@@ -56,6 +60,7 @@ impl BenchTarget {
         match self {
             Self::Null | Self::InProcess(_) => TargetUsage::of_this_process(),
             Self::Daemon(target) => target.usage().await,
+            Self::Lines(target) => target.usage().await,
             #[cfg(test)]
             Self::Scripted(_) => TargetUsage::default(),
         }
@@ -65,6 +70,7 @@ impl BenchTarget {
     pub(in super::super) fn null(&self) -> Self {
         match self {
             Self::Daemon(target) => Self::Daemon(target.null()),
+            Self::Lines(target) => Self::Lines(target.null()),
             _ => Self::Null,
         }
     }
@@ -75,6 +81,7 @@ impl BenchTarget {
             Self::Null => "nothing".to_owned(),
             Self::InProcess(target) => target.name(),
             Self::Daemon(target) => target.name(),
+            Self::Lines(target) => target.name(),
             #[cfg(test)]
             Self::Scripted(_) => "script".to_owned(),
         }
@@ -102,6 +109,7 @@ impl Door {
             Self::Null => Ok(BenchAnswer::of(AnswerResult::Outcome(Some(Verdict::Proceed)))),
             Self::InProcess(target) => target.send(event).await,
             Self::Daemon(connection) => connection.send(event).await,
+            Self::Lines(door) => door.send(event).await,
             #[cfg(test)]
             Self::Scripted(target) => target.send(event).await,
         }
@@ -109,8 +117,10 @@ impl Door {
 
     /// An answer that comes late must not be taken for that of the next event.
     fn hang_up(&mut self) {
-        if let Self::Daemon(connection) = self {
-            connection.hang_up();
+        match self {
+            Self::Daemon(connection) => connection.hang_up(),
+            Self::Lines(door) => door.give_up(),
+            _ => {}
         }
     }
 }

@@ -20,6 +20,31 @@ pub(super) fn connect() -> Result<UnixStream, TargetGone> {
     Ok(ours)
 }
 
+/// The same for lines.
+pub(super) fn connect_lines() -> Result<UnixStream, TargetGone> {
+    let (ours, theirs) = UnixStream::pair().map_err(|error| TargetGone(error.to_string()))?;
+    tokio::spawn(serve_lines(theirs));
+    Ok(ours)
+}
+
+/// Answers each line of an event. The generator writes the id first, and ends it with a comma.
+async fn serve_lines(mut stream: UnixStream) {
+    let (mut bytes, mut answers) = (Vec::new(), Vec::new());
+    while matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{\"id\":")) {
+            let id = line.split(|byte| *byte == b',').next().unwrap_or_default();
+            answers.extend_from_slice(id);
+            answers.extend_from_slice(format!(",\"outcome\":{OUTCOME}}}\n").as_bytes());
+        }
+        bytes.drain(..whole);
+        if stream.write_all(&answers).await.is_err() {
+            return;
+        }
+        answers.clear();
+    }
+}
+
 async fn serve(mut stream: UnixStream) {
     let length = OUTCOME.len();
     let answer = format!(

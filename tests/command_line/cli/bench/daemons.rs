@@ -47,6 +47,29 @@ fn a_daemon_is_measured_at_its_socket() {
 }
 
 #[test]
+fn a_daemon_is_measured_at_its_socket_of_lines() {
+    let daemon = setup().settings("listen: { lines: $DIR/lines.sock }").serve();
+    let socket = daemon.socket().to_str().unwrap().to_owned();
+    let lines = daemon.path().join("lines.sock").to_str().unwrap().to_owned();
+    for loop_flags in [["--concurrency", "4"], ["--rate", "100"]] {
+        let flags = [&["--lines", &lines, "--socket", &socket, "--json", "-"], &loop_flags[..]].concat();
+        let done = load(&daemon, &flags);
+        assert!([0, 4].contains(&done.code), "{}", done.err);
+        let report = done.json();
+        assert_eq!((&report["target"], &report["failed"]), (&json!(format!("lines {lines}")), &json!(0)));
+        let tools = row(&report, "events", "event", "before_tool_dispatch");
+        assert!(tools["results"]["block"].as_u64().unwrap() > 0, "{tools}");
+        assert!(tools["ours"]["p50_ms"].is_number() && tools["in_hooks"]["p50_ms"].is_number(), "{tools}");
+        assert_eq!(row(&report, "hooks", "hook", "guard")["runs"], tools["count"]);
+        assert!(report["usage"]["resident_after_bytes"].as_u64().unwrap() > 1 << 20, "{report}");
+    }
+    let none = load(&daemon, &["--lines", "/none.sock", "--socket", &socket]);
+    assert_eq!((none.code, none.out.as_str()), (1, ""), "{}", none.err);
+    assert!(none.err.contains("/none.sock"), "{}", none.err);
+    daemon.finish();
+}
+
+#[test]
 fn a_daemon_is_measured_over_tcp_with_its_token() {
     let setup = setup().file("token", TOKEN).settings("listen: { token_file: $DIR/token }");
     fs::set_permissions(setup.path().join("token"), fs::Permissions::from_mode(0o600)).unwrap();

@@ -1,6 +1,7 @@
 //! Scenario files: each mistake has its place and what to do about it.
 
 use super::*;
+use crate::authoring::schemas::objections;
 
 /// A scenario, and where what is said about it; nothing for one that is good.
 struct ScenarioCase {
@@ -155,13 +156,41 @@ const CASES: [ScenarioCase; 27] = [
     },
 ];
 
+impl ScenarioCase {
+    fn whole_text(&self) -> String {
+        let is_whole = self.text.starts_with("events") || self.text.starts_with('#');
+        if is_whole { self.text.to_owned() } else { format!("{EVENTS}{}", self.text) }
+    }
+}
+
+/// Mistakes that no schema can see: they are between two values, in the amount of a text with a unit, or no value of JSON.
+const UNSEEN_BY_SCHEMA: [&str; 6] = [
+    "weights of 0",
+    "a weight that is no number",
+    "a match that nothing sees",
+    "a payload that is too large",
+    "bounds the wrong way around",
+    "no YAML",
+];
+
+#[test]
+fn the_schema_refuses_what_the_program_refuses() {
+    for case in &CASES {
+        let Ok(value) = serde_yaml::from_str::<serde_json::Value>(&case.whole_text()) else {
+            assert!(UNSEEN_BY_SCHEMA.contains(&case.name), "{} is no YAML", case.name);
+            continue;
+        };
+        let objections = objections("scenario", &value);
+        let is_refused = !case.wrong.is_empty() && !UNSEEN_BY_SCHEMA.contains(&case.name);
+        assert_eq!(!objections.is_empty(), is_refused, "{}: {objections:?}", case.name);
+    }
+}
+
 #[test]
 fn good_scenarios_run_and_bad_ones_say_where_and_what_to_do() {
     let place = workspace(&[("guard", RULE)]);
     for case in &CASES {
-        let is_whole = case.text.starts_with("events") || case.text.starts_with('#');
-        let text = if is_whole { case.text.to_owned() } else { format!("{EVENTS}{}", case.text) };
-        std::fs::write(place.path().join("s.yaml"), text).unwrap();
+        std::fs::write(place.path().join("s.yaml"), case.whole_text()).unwrap();
         let done = run(place.path(), &[&["bench", "s.yaml", "--trust-workspace"], &SHORT[..]].concat());
         if case.wrong.is_empty() {
             assert!([0, 4].contains(&done.code), "{}: {}", case.name, done.err);
@@ -189,6 +218,8 @@ fn the_scenarios_of_the_repository_are_good() {
     assert!(files.len() >= 2, "{files:?}");
     for file in files {
         let path = file.to_str().unwrap();
+        let value = serde_yaml::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(objections("scenario", &value), Vec::<String>::new(), "{path}");
         let done = run(
             place.path(),
             &[&["bench", path, "--trust-workspace", "--workspace", "."], &SHORT[..]].concat(),

@@ -72,11 +72,11 @@ struct ScenarioHooksSchema {
 #[schemars(extend("dependentRequired" = { "arrivals": ["rate"], "in_flight": ["rate"] }))]
 struct ScenarioLoadSchema {
     /// Events per second, whatever the answers take.
-    #[schemars(schema_with = "rate")]
+    #[schemars(range(max = 1_000_000), extend("exclusiveMinimum" = 0))]
     rate: Option<f64>,
     /// How the events of an open loop are spread. Default: constant.
-    #[schemars(schema_with = "arrivals", extend("default" = "constant"))]
-    arrivals: Option<String>,
+    #[schemars(extend("default" = "constant"))]
+    arrivals: Option<shape::ArrivalName>,
     /// How many events of an open loop may be under way.
     #[schemars(range(min = 1, max = 10_000))]
     in_flight: Option<i64>,
@@ -84,17 +84,13 @@ struct ScenarioLoadSchema {
     #[schemars(range(min = 1, max = 10_000))]
     concurrency: Option<i64>,
     /// How long the load rises to its full height, up to an hour; not measured.
-    #[schemars(schema_with = "time")]
-    ramp: Option<String>,
+    ramp: Option<shape::WaitingTime>,
     /// How long the load lasts before it is measured, up to an hour.
-    #[schemars(schema_with = "time")]
-    warm_up: Option<String>,
+    warm_up: Option<shape::WaitingTime>,
     /// How long it is measured, up to a day.
-    #[schemars(schema_with = "some_time")]
-    duration: Option<String>,
+    duration: Option<shape::LastingTime>,
     /// How long an answer may take before it counts as none, up to an hour.
-    #[schemars(schema_with = "some_time")]
-    timeout: Option<String>,
+    timeout: Option<shape::LastingTime>,
     /// Number of parts of the measured time; with `--versus`, number of turns.
     #[schemars(range(min = 2, max = 1000))]
     rounds: Option<i64>,
@@ -108,27 +104,10 @@ fn kinds(_: &mut SchemaGenerator) -> Schema {
     shape::one_of(sent.map(|kind| kind.as_str()))
 }
 
-fn arrivals(_: &mut SchemaGenerator) -> Schema {
-    shape::one_of(["constant", "poisson"])
-}
-
-fn rate(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000 })
-}
-
 fn size(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": r"^(0B|(?=.*[1-9])\d+(\.\d*)?\s*([KMG]i)?B)$" })
 }
 
 fn bounds(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": size(generator), "minItems": 2, "maxItems": 2 })
-}
-
-/// A time, which may be none.
-fn time(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": r"^(0s|(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h))$" })
-}
-
-fn some_time(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": r"^(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)$" })
 }

@@ -96,6 +96,12 @@ macro_rules! texts {
 texts! {
     /// The name of a hook, which may have variables of the environment in it.
     HookName = json_schema!({ "type": "string", "pattern": r"^([A-Za-z0-9._-]|\$\{env\.[A-Za-z_][A-Za-z0-9_]*\}){1,64}$" });
+    /// A time, which may be none.
+    WaitingTime = json_schema!({ "type": "string", "pattern": r"^(0s|(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h))$" });
+    /// A time that is not none.
+    LastingTime = json_schema!({ "type": "string", "pattern": r"^(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)$" });
+    /// How events of an open loop are spread.
+    ArrivalName = one_of(["constant", "poisson"]);
     /// The name of an agent, which is that of its file.
     AgentName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" });
     /// Text that is not blank.

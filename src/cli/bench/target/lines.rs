@@ -8,7 +8,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -272,6 +271,8 @@ async fn write(mut stream: OwnedWriteHalf, mut lines: mpsc::UnboundedReceiver<Ve
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::{io::AsyncBufReadExt, net::UnixListener, time::timeout};
 
     use super::{super::address::DaemonAddress, *};

@@ -33,6 +33,7 @@ mod models;
 mod outer;
 mod own_settings;
 mod plugins;
+mod program_path;
 mod quantity;
 #[cfg(feature = "cli")]
 mod raw_files;

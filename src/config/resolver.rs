@@ -2,9 +2,8 @@
 //! Files and directories must be inside the workspace.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    env::{join_paths, split_paths},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -17,6 +16,7 @@ use super::{
     hook_checks::hook_rules,
     models::ModelCatalog,
     outer::project_root,
+    program_path::ProgramPath,
     secrets::SecretStore,
     workspace_files::{UnreadFile, WorkspaceFiles},
     workspace_options::TrustPolicy,
@@ -27,11 +27,7 @@ use crate::{
         Diagnostic, Dialect, DialectName, Hook, HookTrust, Model, PluginSource, Scope, Secret,
         SecretReference, SecretText, TrustState, Workspace,
     },
-    root_dir::is_safe_in_path,
 };
-
-/// Where programs are looked up if the environment has no `PATH`.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The longest name of an agent, in bytes.
 const LONGEST_AGENT: usize = 64;
@@ -45,10 +41,7 @@ pub(super) struct ReferenceResolver<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
     secrets: &'a SecretStore<'a>,
     models: &'a ModelCatalog<'a>,
-    /// The roots of the project, from which no programs are taken; none if all of the `PATH` is searched.
-    project: Option<Vec<PathBuf>>,
-    /// The directories of the `PATH` that are searched, once somebody asks.
-    path: OnceCell<Vec<PathBuf>>,
+    path: ProgramPath<'a>,
     /// The only variables and secrets that are looked up, if not all are.
     permitted: Option<BTreeSet<SecretReference>>,
     examined: RefCell<ExaminedFiles>,
@@ -78,8 +71,7 @@ impl<'a> ReferenceResolver<'a> {
             environment,
             secrets,
             models,
-            project: None,
-            path: OnceCell::new(),
+            path: ProgramPath::new(environment),
             permitted: None,
             examined: RefCell::default(),
             programs: RefCell::default(),
@@ -90,20 +82,8 @@ impl<'a> ReferenceResolver<'a> {
     /// `around` it can put a program of a common name.
     pub(super) fn in_project(self, settings: &Settings, around: &[PathBuf]) -> Self {
         let own = project_root(self.workspace.root(), settings, self.environment);
-        let roots = own.into_iter().chain(around.iter().cloned()).collect();
-        Self { project: Some(roots), path: OnceCell::new(), ..self }
-    }
-
-    /// The directories of the `PATH` that are searched.
-    fn path(&self) -> &[PathBuf] {
-        self.path.get_or_init(|| {
-            let path = (self.environment)("PATH");
-            let all = split_paths(path.as_deref().unwrap_or(USUAL_PATH));
-            match &self.project {
-                None => all.collect(),
-                Some(roots) => all.filter(|entry| is_safe_in_path(entry, roots)).collect(),
-            }
-        })
+        let path = self.path.outside(own.into_iter().chain(around.iter().cloned()).collect());
+        Self { path, ..self }
     }
 
     /// The same, which looks up no other variables and secrets than these.
@@ -141,16 +121,12 @@ impl<'a> ReferenceResolver<'a> {
         bytes.map_err(|unread| unread_message(&unread, relative))
     }
 
-    /// The `PATH` without the directories that hooks do not get either.
-    fn searched_path(&self) -> Option<String> {
-        join_paths(self.path()).ok()?.into_string().ok()
-    }
-
     fn in_path(&self, name: &str) -> ResolvedPath {
-        let found = self.path().iter().map(|entry| entry.join(name)).find(|path| problem(path).is_none());
+        let found =
+            self.path.directories().iter().map(|entry| entry.join(name)).find(|path| problem(path).is_none());
         found.map_or_else(
             || {
-                let entry = self.path().first().map_or(Path::new("/usr/bin"), PathBuf::as_path);
+                let entry = self.path.directories().first().map_or(Path::new("/usr/bin"), PathBuf::as_path);
                 ResolvedPath::Missing(entry.join(name), format!("`{name}` was not found in PATH"))
             },
             ResolvedPath::Found,
@@ -165,7 +141,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             return Some(SecretText::deferred(reference));
         }
         let value = (self.environment)(name)?;
-        let value = if name == "PATH" { self.searched_path()? } else { value };
+        let value = if name == "PATH" { self.path.text()? } else { value };
         let is_secret = self.secrets.is_variable(name);
         Some(if is_secret { SecretText::secret(Secret::new(value)) } else { value.into() })
     }
@@ -175,7 +151,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             let message = format!("the variable `{name}` is a secret, which is shown nowhere");
             return Err((message, "use it in `headers` or `environment`".to_owned()));
         }
-        Ok(if name == "PATH" { self.searched_path() } else { (self.environment)(name) })
+        Ok(if name == "PATH" { self.path.text() } else { (self.environment)(name) })
     }
 
     fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
@@ -468,7 +444,7 @@ mod tests {
         let workspace_files = WorkspaceFiles::open(root).unwrap();
         let disk = ReferenceResolver::new(&workspace_files, &environment, &secrets, &models)
             .in_project(&Settings::default(), &[]);
-        assert_eq!(disk.path(), [Path::new("/bin"), Path::new("/usr/bin")]);
+        assert_eq!(disk.path.directories(), [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), ResolvedPath::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), ResolvedPath::Found("/bin/sh".into()));
         let missing = |path: &str, why: &str| ResolvedPath::Missing(path.into(), why.into());

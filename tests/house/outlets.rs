@@ -53,6 +53,7 @@ const OUTLET_FILES: [(&str, &str); 26] = [
         "connects a load generator to the daemon that its command line names",
     ),
     ("src/cli/bench/target/null_server.rs", "makes a pair of sockets, both of which are its own"),
+    ("src/cli/bench/target/lines.rs", "reads and writes on a connection of the first, for all senders"),
     ("src/cli/bench/target/stream.rs", "reads and writes on the connections of the first"),
     ("src/cli/connect/on_demand.rs", "starts the daemon itself, as the person has recorded it, and no hook"),
     (

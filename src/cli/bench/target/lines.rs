@@ -181,8 +181,8 @@ impl LinesLink {
     fn begin(stream: UnixStream) -> Arc<Self> {
         let (reading, writing) = stream.into_split();
         let (unsent, lines) = mpsc::unbounded_channel();
-        let waiting = Mutex::new(Some(HashMap::new()));
-        let link = Arc::new(Self { unsent, last_id: AtomicU64::new(0), waiting });
+        let replies = Mutex::new(Some(HashMap::new()));
+        let link = Arc::new(Self { unsent, last_id: AtomicU64::new(0), waiting: replies });
         tokio::spawn(write(writing, lines));
         tokio::spawn(Arc::clone(&link).read(reading));
         link

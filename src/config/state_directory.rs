@@ -103,6 +103,7 @@ impl StateDirectory<'_> {
     }
 
     /// Checks that it belongs to this user, who alone can write to it.
+    #[cfg(any(feature = "cli", feature = "store"))]
     pub(super) fn check(self) -> Result<(), StateFileError> {
         let metadata = self.0.symlink_metadata();
         self.check_metadata(&metadata.map_err(|error| StateFileError::unusable(self.0, reason(&error)))?)

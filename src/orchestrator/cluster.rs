@@ -48,15 +48,21 @@ impl Orchestrator {
 }
 
 impl Inner {
-    /// Claims a run for this daemon, if the event may leave something behind that holds on all daemons.
+    /// Claims a run for this daemon, if the event may leave something behind that holds on all daemons. Returns the epoch of the
+    /// claim then.
     ///
     /// Returns an error if another daemon goes on with it, or the store does not answer.
-    pub(super) async fn claim(&self, key: &RunKey, event: &Event, plan: &Plan) -> Result<(), DispatchError> {
+    pub(super) async fn claim(
+        &self,
+        key: &RunKey,
+        event: &Event,
+        plan: &Plan,
+    ) -> Result<Option<u64>, DispatchError> {
         let claims = self.context.cluster.get().and_then(|shared| shared.claims());
-        let Some(claims) = claims.filter(|_| leaves_traces(event, plan)) else { return Ok(()) };
+        let Some(claims) = claims.filter(|_| leaves_traces(event, plan)) else { return Ok(None) };
         for _ in 0..MOST_CLAIMS {
-            if claims.holds(key) {
-                return Ok(());
+            if let Some(epoch) = claims.held(key) {
+                return Ok(Some(epoch));
             }
             let claimed = claims.claim(key).await.map_err(|_| DispatchError::RunMoved)?;
             let Some(mut claimed) = claimed else { continue };
@@ -70,7 +76,7 @@ impl Inner {
             }
             claimed.adopted(key);
         }
-        if claims.holds(key) { Ok(()) } else { Err(DispatchError::RunMoved) }
+        claims.held(key).map(Some).ok_or(DispatchError::RunMoved)
     }
 }
 

@@ -25,8 +25,7 @@ use crate::{
     registry::Plan,
     run::{
         AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, HaltNotStored, IdempotencyKey,
-        InFlightGuard, LeaseError, OutboxRefusal, RunLease, RunMessage, RunRejection, detached_part_of,
-        next_decision_id,
+        InFlightGuard, LeaseError, OutboxRefusal, RunLease, RunMessage, detached_part_of, next_decision_id,
     },
     store::Unsure,
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
@@ -221,8 +220,7 @@ impl Inner {
         event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
         let is_detached = event.delivery == Delivery::Detached && !event.is_interceptor();
         let permit = self.admit(sender, is_detached)?;
-        #[cfg(feature = "cluster")]
-        self.claim(&key, &event, &plan).await?;
+        let claim = self.claim(&key, &event, &plan).await?;
         let (waiter, answer) = oneshot::channel();
         let lease = self.lease(&key, sender, is_detached).await?;
         let event = Arc::new(event);
@@ -243,6 +241,7 @@ impl Inner {
             caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
             detached,
             ticket: ticket.map(CourseTicket::sent),
+            claim,
         };
         // A send fails only if the actor has just died; its record is cleared and the host may try again.
         actor.cast(RunMessage::Dispatch(Box::new(request))).map_err(|_| DispatchError::RunLost)?;
@@ -251,11 +250,7 @@ impl Inner {
         abandon.actor = None;
         match answer {
             Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(RunRejection::PendingDeadline)) => {
-                Err(DispatchError::Overloaded(Overload::PendingDeadline))
-            }
-            Ok(Err(RunRejection::HaltNotStored)) => Err(DispatchError::HaltNotStored),
-            Ok(Err(RunRejection::Moved)) => Err(DispatchError::RunMoved),
+            Ok(Err(rejection)) => Err(rejection.into()),
             Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::Interrupted),
             Err(_) => Err(DispatchError::RunLost),
         }

@@ -3,7 +3,10 @@
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
-use crate::model::{Diagnostic, EventError, IdError, JsonError, WorkspaceId};
+use crate::{
+    model::{Diagnostic, EventError, IdError, JsonError, WorkspaceId},
+    run::RunRejection,
+};
 
 /// Why an orchestrator does not start.
 #[derive(Debug, thiserror::Error)]
@@ -150,6 +153,16 @@ pub enum Overload {
     /// `limits.runs`
     #[error("as many runs are known as `limits.runs` allows")]
     Runs,
+}
+
+impl From<RunRejection> for DispatchError {
+    fn from(rejection: RunRejection) -> Self {
+        match rejection {
+            RunRejection::PendingDeadline => Self::Overloaded(Overload::PendingDeadline),
+            RunRejection::HaltNotStored => Self::HaltNotStored,
+            RunRejection::Moved => Self::RunMoved,
+        }
+    }
 }
 
 impl DispatchError {

@@ -233,3 +233,17 @@ fn ask(found: &RunEntry) -> Option<oneshot::Receiver<RunActivity>> {
     let (reply, answer) = oneshot::channel();
     handle.actor.cast(RunMessage::Describe(reply)).ok().map(|()| answer)
 }
+
+#[cfg(not(feature = "cluster"))]
+impl super::handle::Inner {
+    /// Claims nothing: there is no cluster in this build.
+    #[expect(clippy::unused_async, reason = "as with clusters")]
+    pub(super) async fn claim(
+        &self,
+        _: &RunKey,
+        _: &crate::model::Event,
+        _: &crate::registry::Plan,
+    ) -> Result<Option<u64>, super::error::DispatchError> {
+        Ok(None)
+    }
+}

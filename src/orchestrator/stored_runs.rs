@@ -294,6 +294,7 @@ impl Inner {
             caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
             detached,
             ticket: Some(ticket.sent()),
+            claim: None,
         };
         // A send fails only if the actor has just died; the ticket goes with the message, and the event is tried again.
         drop(actor.cast(RunMessage::Dispatch(Box::new(request))));

@@ -103,10 +103,7 @@ impl Actor for RunActor {
                 reply.send(()).ok();
             }
             #[cfg(feature = "cluster")]
-            RunMessage::Moved(lease) => {
-                state.run_state.forget_hooks();
-                drop(lease);
-            }
+            RunMessage::Moved(_lease) => state.run_state.forget(),
             RunMessage::Passivate => {
                 // The state is parked before the handle is closed: from then on the next actor may start at any
                 // moment. It is parked whole: if a lease is out, this actor goes on and needs all of it.
@@ -174,7 +171,8 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, detached, ticket } = request;
+        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, detached, ticket, claim } =
+            request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
@@ -208,6 +206,7 @@ impl RunActor {
         let (course, progress) = Course::begin(Arc::clone(&event), awaited, snapshot);
         let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
         running.key = key;
+        running.claim = claim;
         running.ticket = ticket;
         running.take_in(&event, version, caller);
         if running.detached.is_some() && !is_repeated {

@@ -62,6 +62,8 @@ pub(super) struct InFlightEvent {
     pub(super) accepted: Instant,
     /// What the outbox waits for, if the event is in it.
     pub(super) ticket: Option<CourseTicket>,
+    /// The epoch of the claim on the run, if what the event leaves behind has to hold on all daemons of a cluster.
+    pub(super) claim: Option<u64>,
     /// What rules have read of the event.
     pub(super) rule_cache: RuleCache,
 }
@@ -84,6 +86,7 @@ impl InFlightEvent {
             meters,
             role,
             key: None,
+            claim: None,
             callers: Vec::with_capacity(1),
             detached: None,
             _cancel_on_drop: cancel.clone().drop_guard(),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::oneshot, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     context::RunContext,
@@ -11,14 +11,11 @@ use super::{
 };
 use crate::{
     model::{Outcome, RunKey, Verdict},
-    store::Moved,
+    store::{Commitment, Moved},
 };
 
 /// How long the store of a cluster may take to confirm what hooks have done.
 const LONGEST_COMMIT: Duration = Duration::from_secs(2);
-
-/// Notified once what hooks have done in a run holds on all daemons of a cluster, or that another one goes on with it.
-type Commitment = oneshot::Receiver<Result<(), Moved>>;
 
 /// What an answer waits for.
 #[derive(Debug)]
@@ -26,19 +23,19 @@ pub(super) struct AnswerGate {
     /// The halt that it tells.
     pub(super) receipt: Option<HaltReceipt>,
     /// What hooks have done.
-    pub(super) commitment: Option<Commitment>,
+    pub(super) commitment: Result<Option<Commitment>, Moved>,
 }
 
 impl AnswerGate {
     pub(super) fn is_open(&self) -> bool {
-        self.receipt.is_none() && self.commitment.is_none()
+        self.receipt.is_none() && matches!(self.commitment, Ok(None))
     }
 
     /// Waits until the answer may be given.
     ///
     /// Returns an error if it may not.
     pub(super) async fn opened(self) -> Result<(), RunRejection> {
-        if let Some(commitment) = self.commitment {
+        if let Some(commitment) = self.commitment.map_err(|Moved| RunRejection::Moved)? {
             let committed = timeout(LONGEST_COMMIT, commitment).await;
             // Without a word of the store, another daemon may go on with the run as well.
             committed.ok().and_then(Result::ok).and_then(Result::ok).ok_or(RunRejection::Moved)?;
@@ -61,7 +58,8 @@ impl RunContext {
     ) {
         let is_halted = outcome.verdict == Verdict::Halt;
         let receipt = is_halted.then(|| self.directory.receipt(key, record)).flatten();
-        let gate = AnswerGate { receipt, commitment: self.commitment(key) };
+        // What the first one has done was confirmed, or its answer forgotten.
+        let gate = AnswerGate { receipt, commitment: Ok(None) };
         if gate.is_open() {
             return caller.answer(Ok(outcome));
         }
@@ -71,16 +69,22 @@ impl RunContext {
         });
     }
 
-    /// What the answers of a run wait for, in a cluster whose promises are strict.
+    /// What the answer of an event waits for that began under a claim with this epoch.
+    ///
+    /// Returns an error if another daemon goes on with the run.
     #[cfg(feature = "cluster")]
-    pub(super) fn commitment(&self, key: &RunKey) -> Option<Commitment> {
-        self.cluster.get()?.claims()?.commitment(key)
+    pub(super) fn commitment(&self, key: &RunKey, claim: Option<u64>) -> Result<Option<Commitment>, Moved> {
+        let claims = self.cluster.get().and_then(|shared| shared.claims());
+        match (claims, claim) {
+            (Some(claims), Some(epoch)) => claims.commitment(key, epoch),
+            _ => Ok(None),
+        }
     }
 
-    /// What the answers of a run wait for.
+    /// What the answer of an event waits for.
     #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unused_self, reason = "there is no cluster in this build")]
-    pub(super) fn commitment(&self, _: &RunKey) -> Option<Commitment> {
-        None
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "there is no cluster in this build")]
+    pub(super) fn commitment(&self, _: &RunKey, _: Option<u64>) -> Result<Option<Commitment>, Moved> {
+        Ok(None)
     }
 }

@@ -33,7 +33,7 @@ const CANCELLED: &str = "the run was cancelled";
 impl RunActor {
     /// An event is done: tell the observers, apply its effects on the run, answer the callers.
     pub(super) fn finish(&self, state: &mut RunActorState, running: InFlightEvent) {
-        let InFlightEvent { course, key, role, callers, detached, accepted, ticket, .. } = running;
+        let InFlightEvent { course, key, role, callers, detached, accepted, ticket, claim, .. } = running;
         let event = Arc::clone(course.event());
         let redactor = course.redactor().clone();
         let in_hooks = course.time_in_hooks();
@@ -56,14 +56,14 @@ impl RunActor {
         }
         self.context.announce(&self.key, ended(&outcome), NoticeKind::Outcome);
         state.ended |= event.ends_run() && !event.is_repeated();
-        if let Some(key) = key {
+        if let (Some(key), Ok(_)) = (key, self.context.commitment(&self.key, claim)) {
             state.run_state.answers.remember(key, &outcome, &self.context.answers);
         }
         // The run ends before the answer is sent: what the host sends next belongs to a new run.
         drop(detached);
         let waiters = callers.into_iter().map(Caller::into_waiter).collect();
         self.leave_if_over(state);
-        let gate = AnswerGate { receipt, commitment: self.context.commitment(&self.key) };
+        let gate = AnswerGate { receipt, commitment: self.context.commitment(&self.key, claim) };
         if gate.is_open() {
             return answer(waiters, outcome);
         }

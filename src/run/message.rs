@@ -80,6 +80,8 @@ pub(crate) struct EventRequest {
     pub(crate) detached: Option<InFlightGuard>,
     /// What the outbox waits for, if the event is in it.
     pub(crate) ticket: Option<CourseTicket>,
+    /// The epoch of the claim on the run, if what the event leaves behind has to hold on all daemons of a cluster.
+    pub(crate) claim: Option<u64>,
 }
 
 /// Who waits for an event, with the guard that keeps it in flight.

@@ -132,10 +132,10 @@ impl RunState {
         }
     }
 
-    /// Forgets what hooks have done: another daemon goes on with the run.
+    /// Forgets everything: another daemon goes on with the run.
     #[cfg(feature = "cluster")]
-    pub(super) fn forget_hooks(&mut self) {
-        (self.hooks, self.stops_blocked, self.is_changed) = (None, 0, false);
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
     }
 
     /// Forgets all but the latest outcomes and shrinks to fit.

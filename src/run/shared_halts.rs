@@ -54,7 +54,7 @@ impl HaltListener for RunDirectory {
             return;
         }
         let mut run_state = record.unpark();
-        run_state.forget_hooks();
+        run_state.forget();
         record.park(run_state);
     }
 }

@@ -68,6 +68,9 @@ pub(crate) use writer::FileRunStore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moved;
 
+/// Notified once what hooks have done in a run holds on all daemons of a cluster, or that another one goes on with it.
+pub(crate) type Commitment = oneshot::Receiver<Result<(), Moved>>;
+
 /// How long an answer waits for its halt to be on disk.
 const LONGEST_SAVE: Duration = Duration::from_secs(2);
 

@@ -47,7 +47,7 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 26] = [
+const OUTLET_FILES: [(&str, &str); 27] = [
     (
         "src/cli/bench/target/address.rs",
         "connects a load generator to the daemon that its command line names",

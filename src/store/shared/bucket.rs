@@ -26,8 +26,8 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     ClusterOptions,
-    conditional::{Message, PATIENCE, Put},
-    error::ClusterError,
+    error::{ClusterError, unreachable},
+    publication::{Message, OPERATION, PATIENCE, Put},
 };
 
 /// The oldest server that can be used.
@@ -44,10 +44,6 @@ const PING: Duration = Duration::from_secs(2);
 
 /// The longest pause before another connection is tried.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-
-/// The header that says what a message does to its key, and its value for the end of a key.
-pub(super) const OPERATION: &str = "KV-Operation";
-pub(super) const DELETE: &str = "DEL";
 
 /// How much longer the bucket keeps a halt than a daemon keeps a run that nothing is asked of. A halt that is asked for is
 /// written again before.
@@ -337,10 +333,6 @@ fn check_credentials(options: &ClusterOptions) -> Result<(), ClusterError> {
         () if found.mode() & 0o077 != 0 => Err(wrong("others may use it; run `chmod 600` on it".to_owned())),
         () => Ok(()),
     }
-}
-
-pub(super) fn unreachable(error: &dyn std::error::Error) -> ClusterError {
-    ClusterError::Unreachable(error.to_string())
 }
 
 /// Logs what becomes of the connection.

@@ -70,3 +70,8 @@ impl ClusterError {
         !matches!(self, Self::Unreachable(_))
     }
 }
+
+/// What the library of NATS says.
+pub(super) fn unreachable(error: &dyn std::error::Error) -> ClusterError {
+    ClusterError::Unreachable(error.to_string())
+}

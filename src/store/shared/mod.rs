@@ -23,6 +23,7 @@ mod error;
 mod halts;
 mod knowledge;
 mod messages;
+mod publication;
 mod publisher;
 #[cfg(feature = "cli")]
 mod survey;

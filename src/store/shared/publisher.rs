@@ -8,11 +8,11 @@ use tokio::{
 };
 
 use super::{
-    conditional::{Message, Put},
     core::ClusterCore,
     error::ClusterError,
     knowledge::known_by_all,
     messages::{HaltMessage, token_of},
+    publication::{Message, Put},
     table::UnstoredChange,
 };
 use crate::telemetry::HaltPut;

@@ -240,6 +240,7 @@ impl HaltTable {
             // What this daemon has done last takes the place of what it did before, which was not confirmed.
             Some(OwnChange { after: Some(after), .. }) if is_own => {
                 *after = number.max(*after);
+                known.written = written;
                 return Heard::Nothing;
             }
             // It cannot be written any more.

@@ -20,20 +20,20 @@ use std::{
 
 use parking_lot::Mutex as SyncMutex;
 use tokio::{
-    sync::{Mutex, MutexGuard, Notify, oneshot},
+    sync::{Mutex, MutexGuard, Notify},
     time::{Instant, sleep},
 };
 
 use super::{
     HaltListener,
     bucket::Bucket,
-    conditional::{Message, PATIENCE, Put},
     error::ClusterError,
     messages::token_of,
+    publication::{Message, PATIENCE, Put},
 };
 use crate::{
     model::RunKey,
-    store::{Moved, StoredRun},
+    store::{Commitment, Moved, StoredRun},
 };
 
 use message::ClaimMessage;
@@ -112,7 +112,7 @@ impl RunClaims {
     pub(crate) async fn claim(&self, key: &RunKey) -> Result<Option<NewClaim<'_>>, NotClaimed> {
         let place = usize::try_from(self.hasher.hash_one(key) % PLACES as u64).unwrap_or_default();
         let turn = self.places[place].lock().await;
-        if self.table.lock().holds(key) {
+        if self.table.lock().held(key).is_some() {
             return Ok(None);
         }
         let started = Instant::now();
@@ -133,7 +133,7 @@ impl RunClaims {
     async fn try_claim(&self, key: &RunKey, found: FoundClaim) -> Result<(u64, StoredRun), TryAgain> {
         let own = self.bucket.options();
         let state = if self.table.lock().is_ending(key) { StoredRun::default() } else { found.state };
-        let epoch = found.epoch + 1;
+        let epoch = found.epoch.checked_add(1).ok_or(TryAgain::Never)?;
         let claim = ClaimMessage { key: key.clone(), epoch, instance: own.instance.clone(), state };
         let bytes = claim.encode(&own.node).map_err(|_| TryAgain::Never)?;
         let message = Message::put(bytes).after(Some(found.number));
@@ -169,9 +169,9 @@ impl RunClaims {
         }
     }
 
-    /// Whether a run is claimed.
-    pub(crate) fn holds(&self, key: &RunKey) -> bool {
-        self.table.lock().holds(key)
+    /// The epoch of the claim on a run, if it goes on here.
+    pub(crate) fn held(&self, key: &RunKey) -> Option<u64> {
+        self.table.lock().held(key)
     }
 
     /// Notes the state of a run.
@@ -223,9 +223,12 @@ impl RunClaims {
         self.bucket.write(&subject, Message::end(bytes).after(Some(last.number)), PATIENCE).await
     }
 
-    /// What to wait for until the bucket has what has changed of a run; none if it has everything.
-    pub(crate) fn commitment(&self, key: &RunKey) -> Option<oneshot::Receiver<Result<(), Moved>>> {
-        self.table.lock().commitment(key)
+    /// What to wait for until the bucket has what an event has changed that began under the claim with this epoch; none if it
+    /// has everything.
+    ///
+    /// Returns an error if that claim is lost.
+    pub(crate) fn commitment(&self, key: &RunKey, epoch: u64) -> Result<Option<Commitment>, Moved> {
+        self.table.lock().commitment(key, epoch)
     }
 
     /// Takes in a message of the bucket about a run, with this number.
@@ -253,8 +256,10 @@ impl RunClaims {
 
     /// Another daemon goes on with a run. What is known of it here is forgotten first: what a later claim brings comes after.
     fn lose(&self, key: &RunKey, epoch: u64) {
-        self.listener.moved(key);
-        self.table.lock().lost(key, epoch);
+        if self.table.lock().is_news(key, epoch) {
+            self.listener.moved(key);
+            self.table.lock().lost(key, epoch);
+        }
     }
 
     /// Has the claims written again that are this old, before the bucket forgets them.

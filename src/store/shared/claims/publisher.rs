@@ -7,7 +7,7 @@ use tokio::{task::JoinSet, time::sleep};
 use super::{ClaimMessage, RunClaims, subject_of, table::UncommittedState};
 use crate::{
     model::RunKey,
-    store::shared::conditional::{Message, PATIENCE, Put},
+    store::shared::publication::{Message, PATIENCE, Put},
 };
 
 /// How many runs are written at the same time.

@@ -9,15 +9,13 @@ use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     model::RunKey,
-    store::{Moved, StoredRun},
+    store::{Commitment, Moved, StoredRun},
 };
 
 /// What this daemon has claimed.
 #[derive(Debug, Default)]
 pub(super) struct ClaimTable {
     claims: HashMap<RunKey, OwnClaim>,
-    /// Runs whose state has changed here after another daemon had claimed them.
-    fenced: HashSet<RunKey>,
     /// What is to be written.
     uncommitted: HashSet<RunKey>,
 }
@@ -33,6 +31,8 @@ struct OwnClaim {
     state: StoredRun,
     /// The directory of runs has the state that came with the claim.
     is_adopted: bool,
+    /// Another daemon has the run, and the directory of runs is about to hear of it.
+    is_lost: bool,
     /// The run is over, and with it what hooks have done in it.
     is_over: bool,
     /// How often it has changed, and up to which change the bucket has it.
@@ -55,9 +55,10 @@ pub(super) struct UncommittedState {
 }
 
 impl ClaimTable {
-    /// Whether a run is claimed and goes on, and what other daemons have left of it is known here.
-    pub(super) fn holds(&self, key: &RunKey) -> bool {
-        self.claims.get(key).is_some_and(|claim| !claim.is_over && claim.is_adopted)
+    /// The epoch of the claim on a run, if it goes on here, and what other daemons have left of it is known.
+    pub(super) fn held(&self, key: &RunKey) -> Option<u64> {
+        let claim = self.claims.get(key).filter(|claim| !claim.is_over && claim.is_adopted)?;
+        Some(claim.epoch)
     }
 
     /// The directory of runs has the state that came with a claim.
@@ -81,6 +82,7 @@ impl ClaimTable {
             written: Instant::now(),
             state,
             is_adopted: false,
+            is_lost: false,
             is_over: false,
             changes: 0,
             committed: 0,
@@ -95,11 +97,6 @@ impl ClaimTable {
         // What comes before it is adopted must not take away what other daemons have left.
         let is_known = |claim: &&mut OwnClaim| claim.is_adopted || state.includes(&claim.state);
         let Some(claim) = self.claims.get_mut(key).filter(|claim| !claim.is_over).filter(is_known) else {
-            if state.is_empty() {
-                self.fenced.remove(key);
-            } else {
-                self.fenced.insert(key.clone());
-            }
             return false;
         };
         if claim.state == state {
@@ -121,7 +118,6 @@ impl ClaimTable {
 
     /// This daemon forgets a run, or the run is over. Returns whether the bucket has to be told.
     pub(super) fn leave(&mut self, key: &RunKey, is_over: bool) -> bool {
-        self.fenced.remove(key);
         if !is_over {
             self.drop_claim(key);
             return false;
@@ -139,13 +135,18 @@ impl ClaimTable {
         }
     }
 
-    /// Another daemon has claimed a run, or ended it, in place of this claim.
+    /// Another daemon has claimed a run, or ended it, in place of this claim. Returns whether that is news. Until
+    /// [`ClaimTable::lost`] is called, the run cannot be claimed anew.
+    pub(super) fn is_news(&mut self, key: &RunKey, epoch: u64) -> bool {
+        let claim = self.claims.get_mut(key).filter(|claim| claim.epoch == epoch);
+        claim.is_some_and(|claim| !std::mem::replace(&mut claim.is_lost, true))
+    }
+
+    /// The directory of runs knows that a claim is lost.
     pub(super) fn lost(&mut self, key: &RunKey, epoch: u64) {
-        let Some(claim) = self.claims.get(key).filter(|claim| claim.epoch == epoch) else { return };
-        if !claim.is_over && claim.committed != claim.changes {
-            self.fenced.insert(key.clone());
+        if self.claims.get(key).is_some_and(|claim| claim.epoch == epoch) {
+            self.drop_claim(key);
         }
-        self.drop_claim(key);
     }
 
     /// All claims, with their epochs.
@@ -204,21 +205,19 @@ impl ClaimTable {
         }
     }
 
-    /// What to wait for until the bucket has what has changed of a run; none if it has everything.
-    pub(super) fn commitment(&mut self, key: &RunKey) -> Option<oneshot::Receiver<Result<(), Moved>>> {
-        let (sender, receiver) = oneshot::channel();
-        if let Some(claim) = self.claims.get_mut(key) {
-            if claim.committed == claim.changes {
-                return None;
-            }
-            claim.waiters.push((claim.changes, sender));
-            return Some(receiver);
+    /// What to wait for until the bucket has what an event has changed that began under the claim with this epoch; none if it
+    /// has everything.
+    ///
+    /// Returns an error if that claim is lost.
+    pub(super) fn commitment(&mut self, key: &RunKey, epoch: u64) -> Result<Option<Commitment>, Moved> {
+        let claim = self.claims.get_mut(key).filter(|claim| claim.epoch == epoch && !claim.is_lost);
+        let claim = claim.ok_or(Moved)?;
+        if claim.committed == claim.changes {
+            return Ok(None);
         }
-        self.fenced.remove(key).then(|| {
-            // The receiver is here.
-            sender.send(Err(Moved)).ok();
-            receiver
-        })
+        let (sender, receiver) = oneshot::channel();
+        claim.waiters.push((claim.changes, sender));
+        Ok(Some(receiver))
     }
 
     /// The epoch and the number of a claim.

@@ -1,3 +1,5 @@
+//! Claims, whatever comes in which order.
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;
@@ -26,13 +28,13 @@ fn take(table: &mut ClaimTable, run: &RunKey, epoch: u64, number: u64, state: St
 fn a_change_is_answered_once_the_bucket_has_it() {
     let (mut table, run) = (ClaimTable::default(), key("r"));
     take(&mut table, &run, 1, 10, StoredRun::default());
-    assert!(table.holds(&run) && table.commitment(&run).is_none(), "nothing has changed");
+    assert!(table.commitment(&run, 1).unwrap().is_none(), "nothing has changed");
     assert!(!table.note(&run, StoredRun::default()) && table.note(&run, stops(1)));
-    let mut first = table.commitment(&run).unwrap();
+    let mut first = table.commitment(&run, 1).unwrap().unwrap();
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
     assert_eq!((change.after, change.epoch, change.state.as_ref()), (10, 1, Some(&stops(1))));
     assert!(table.note(&run, stops(2)));
-    let mut second = table.commitment(&run).unwrap();
+    let mut second = table.commitment(&run, 1).unwrap().unwrap();
     table.committed(&change, 11);
     assert_eq!((first.try_recv(), second.try_recv().is_err()), (Ok(Ok(())), true));
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
@@ -47,35 +49,40 @@ fn a_change_is_refused_once_another_daemon_has_claimed_the_run() {
     let (mut table, run) = (ClaimTable::default(), key("r"));
     take(&mut table, &run, 1, 10, StoredRun::default());
     table.note(&run, stops(1));
-    let mut waits = table.commitment(&run).unwrap();
+    let mut waits = table.commitment(&run, 1).unwrap().unwrap();
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
+    assert!(!table.is_news(&run, 7) && table.is_news(&run, 1) && !table.is_news(&run, 1));
+    assert!(table.commitment(&run, 1).is_err(), "it is about to be told");
     table.lost(&run, 7);
-    assert!(table.holds(&run), "another claim");
+    assert!(table.held(&run).is_some(), "another claim");
     table.lost(&run, 1);
-    assert!(!table.holds(&run));
+    assert!(table.held(&run).is_none());
     assert_eq!(waits.try_recv(), Ok(Err(Moved)), "who waits");
     table.committed(&change, 11);
     assert!(table.uncommitted(&HashSet::new(), 9).is_empty(), "what comes late is nothing");
-    assert_eq!(table.commitment(&run).unwrap().try_recv(), Ok(Err(Moved)), "who has changed it");
-    assert!(table.commitment(&run).is_none(), "told once");
-    table.note(&run, stops(2));
-    assert_eq!(table.commitment(&run).unwrap().try_recv(), Ok(Err(Moved)), "who changes it without a claim");
+    assert!(
+        !table.note(&run, stops(2)) && table.commitment(&run, 1).is_err(),
+        "who changes it without a claim"
+    );
     take(&mut table, &run, 3, 20, stops(5));
-    assert!(table.commitment(&run).is_none(), "a new claim");
+    assert!(table.commitment(&run, 1).is_err(), "who began under the former claim");
+    assert!(table.commitment(&run, 3).unwrap().is_none(), "a new claim");
 }
 
 #[test]
 fn what_other_daemons_have_left_is_not_taken_away_before_it_is_known() {
     let (mut table, run) = (ClaimTable::default(), key("r"));
     table.taken(&run, 2, 10, stops(4));
-    assert!(!table.holds(&run), "events of the run wait");
+    assert!(table.held(&run).is_none(), "events of the run wait");
     assert!(!table.note(&run, stops(1)), "an event of before that ends late");
-    assert_eq!(table.commitment(&run).unwrap().try_recv(), Ok(Err(Moved)));
-    assert!(!table.note(&run, stops(4)) && table.commitment(&run).is_none(), "it is adopted");
+    assert!(!table.note(&run, stops(4)), "it is adopted");
     table.adopted(&run, 1);
-    assert!(!table.holds(&run), "an older claim");
+    assert!(table.held(&run).is_none(), "an older claim");
     table.adopted(&run, 2);
-    assert!(table.holds(&run) && table.note(&run, StoredRun::default()), "the agent has worked since");
+    assert!(
+        table.held(&run) == Some(2) && table.note(&run, StoredRun::default()),
+        "the agent has worked since"
+    );
 }
 
 #[test]
@@ -83,14 +90,17 @@ fn the_end_of_a_run_takes_its_state_with_it() {
     let (mut table, run) = (ClaimTable::default(), key("r"));
     assert!(!table.leave(&run, true), "there is nothing to end");
     take(&mut table, &run, 1, 10, stops(1));
-    assert!(table.leave(&run, true) && table.is_ending(&run) && !table.holds(&run));
-    let mut waits = table.commitment(&run).unwrap();
+    assert!(table.leave(&run, true) && table.is_ending(&run) && table.held(&run).is_none());
+    let mut waits = table.commitment(&run, 1).unwrap().unwrap();
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
     assert_eq!((change.state.as_ref(), change.after), (None, 10));
     table.committed(&change, 11);
     assert_eq!((waits.try_recv(), table.is_ending(&run)), (Ok(Ok(())), false));
     take(&mut table, &run, 1, 12, stops(1));
-    assert!(!table.leave(&run, false) && !table.holds(&run), "only forgotten here: others may go on with it");
+    assert!(
+        !table.leave(&run, false) && table.held(&run).is_none(),
+        "only forgotten here: others may go on with it"
+    );
     assert!(table.uncommitted(&HashSet::new(), 9).is_empty());
 }
 
@@ -128,16 +138,16 @@ proptest! {
         let mut waits = Vec::new();
         for (step, value) in steps {
             match step {
-                0 if !table.holds(&run) => {
+                0 if table.held(&run).is_none() => {
                     (number, epoch, is_own) = (number + 1, epoch + 1, true);
                     claimed = epoch;
                     take(&mut table, &run, epoch, number, StoredRun::default());
                 }
                 1 => {
                     // What is the same as before is no change.
-                    let is_new = table.note(&run, stops(value)) || !table.holds(&run);
-                    changes += u64::from(is_new);
-                    waits.extend(table.commitment(&run).map(|waiter| (changes, waiter)));
+                    changes += u64::from(table.note(&run, stops(value)));
+                    let waits_for = table.commitment(&run, claimed).ok().flatten();
+                    waits.extend(waits_for.map(|waiter| (changes, waiter)));
                 }
                 2 if under_way.is_none() => {
                     under_way = table.uncommitted(&HashSet::new(), 1).pop().map(|change| (changes, change));

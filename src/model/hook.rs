@@ -65,8 +65,10 @@ impl Hook {
     /// The workspace that its rules speak of: its own, unless that is not around the event's, as with hooks of the user
     /// for every workspace.
     pub(crate) fn subject<'a>(&'a self, of_snapshot: &'a Workspace) -> &'a Workspace {
-        let own = self.workspace(of_snapshot);
-        if of_snapshot.root.starts_with(&own.root) { own } else { of_snapshot }
+        match &self.execution.outer {
+            Some(outer) if of_snapshot.root.starts_with(&outer.workspace.root) => &outer.workspace,
+            _ => of_snapshot,
+        }
     }
 
     /// Reads what its handler brought back for an event of this kind.

@@ -68,7 +68,7 @@ impl Inner {
             let Some(mut claimed) = claimed else { continue };
             let state = std::mem::take(&mut claimed.state);
             let most = self.settings.limits.runs.get();
-            let adopted = self.context.directory.claimed(key, state, most);
+            let adopted = self.context.directory.claimed(key, state, claimed.is_known, most);
             let adopted = adopted.map_err(|TooManyRuns| DispatchError::Overloaded(Overload::Runs))?;
             if let Some(adopted) = adopted {
                 // An error means that the actor has died, and what it knew is lost.

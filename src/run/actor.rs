@@ -194,7 +194,10 @@ impl RunActor {
             ticket.begun(once_hooks(&plan));
         }
         let (awaited, background) = plan.split(&event);
-        self.save_change(state);
+        // Under a claim, a hook had its turn once it has ended: if this daemon dies before, it runs on another one.
+        if claim.is_none() {
+            self.save_change(state);
+        }
         if !background.is_empty() {
             let (course, progress) = Course::begin(Arc::clone(&event), background, Arc::clone(&snapshot));
             let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);

@@ -64,7 +64,8 @@ impl HaltListener for RunDirectory {
 pub(crate) struct TooManyRuns;
 
 impl RunDirectory {
-    /// Takes over what other daemons have left of a run that this one has claimed. Returns a receiver that is notified once
+    /// Takes over what other daemons have left of a run that this one has claimed, in place of what was known of it here or
+    /// beside it. Returns a receiver that is notified once
     /// its actor has it, if it has one.
     ///
     /// Returns an error if the run is new here, and there are as many as may be.
@@ -72,11 +73,16 @@ impl RunDirectory {
         &self,
         key: &RunKey,
         run: StoredRun,
+        replaces: bool,
         most: usize,
     ) -> Result<Option<oneshot::Receiver<()>>, TooManyRuns> {
+        if replaces {
+            self.moved(key);
+        }
         // The record stays borrowed, so no actor starts without this state.
         let record = self.find_or_make(key, most).ok_or(TooManyRuns)?;
-        record.is_stored.store(true, Ordering::Release);
-        Ok(if run.is_empty() { None } else { self.merge(key, &record, run) })
+        let was_stored = record.is_stored.swap(true, Ordering::AcqRel);
+        let is_new = !run.is_empty() || was_stored && !replaces;
+        Ok(if is_new { self.merge(key, &record, run) } else { None })
     }
 }

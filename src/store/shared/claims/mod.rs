@@ -66,6 +66,8 @@ pub(crate) struct NewClaim<'c> {
     epoch: u64,
     /// What hooks have done in the run.
     pub(crate) state: StoredRun,
+    /// Other daemons have had the run: what is known of it here may be old.
+    pub(crate) is_known: bool,
     _turn: MutexGuard<'c, ()>,
 }
 
@@ -119,8 +121,11 @@ impl RunClaims {
         // Most runs are new: no look at the bucket.
         let mut found = FoundClaim::default();
         while started.elapsed() < CLAIM_PATIENCE {
+            let is_known = found.number > 0;
             match self.try_claim(key, found).await {
-                Ok((epoch, state)) => return Ok(Some(NewClaim { claims: self, epoch, state, _turn: turn })),
+                Ok((epoch, state)) => {
+                    return Ok(Some(NewClaim { claims: self, epoch, state, is_known, _turn: turn }));
+                }
                 Err(TryAgain::Contended) => sleep(CONTENDED_PAUSE).await,
                 Err(TryAgain::Unreachable) => sleep(UNREACHABLE_PAUSE).await,
                 Err(TryAgain::Never) => return Err(NotClaimed),
@@ -246,11 +251,11 @@ impl RunClaims {
         }
     }
 
-    /// The bucket has lost what it had confirmed.
+    /// The bucket has lost what it had confirmed. What is known here is all there is: the next claims bring it back.
     pub(super) fn lose_all(&self) {
-        let all = self.table.lock().all();
-        for (key, epoch) in &all {
-            self.lose(key, *epoch);
+        let mut table = self.table.lock();
+        for (key, epoch) in table.all() {
+            table.lost(&key, epoch);
         }
     }
 

@@ -60,8 +60,11 @@ pub(in crate::store::shared) async fn publish(claims: Arc<RunClaims>) {
 fn settle(claims: &RunClaims, change: &UncommittedState, written: Written) {
     match written {
         Written::Committed(number) => claims.table.lock().committed(change, number),
-        Written::Moved => claims.lose(&change.key, change.epoch),
-        Written::Unknown => {}
+        Written::Moved => {
+            claims.lose(&change.key, change.epoch);
+            claims.table.lock().failed(change);
+        }
+        Written::Unknown => claims.table.lock().failed(change),
     }
 }
 

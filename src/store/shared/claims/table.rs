@@ -18,6 +18,8 @@ pub(super) struct ClaimTable {
     claims: HashMap<RunKey, OwnClaim>,
     /// What is to be written.
     uncommitted: HashSet<RunKey>,
+    /// Who waits for what was being written as the claim was lost: by the run and the epoch.
+    departing: HashMap<(RunKey, u64), Waiters>,
 }
 
 /// A claim of this daemon.
@@ -38,8 +40,13 @@ struct OwnClaim {
     /// How often it has changed, and up to which change the bucket has it.
     changes: u64,
     committed: u64,
-    waiters: Vec<(u64, oneshot::Sender<Result<(), Moved>>)>,
+    /// Up to which change it is being written.
+    in_flight: Option<u64>,
+    waiters: Waiters,
 }
+
+/// Those who wait, and for which change.
+type Waiters = Vec<(u64, oneshot::Sender<Result<(), Moved>>)>;
 
 /// What is to be written of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +93,7 @@ impl ClaimTable {
             is_over: false,
             changes: 0,
             committed: 0,
+            in_flight: None,
             waiters: Vec::new(),
         };
         self.claims.insert(key.clone(), claim);
@@ -144,9 +152,13 @@ impl ClaimTable {
 
     /// The directory of runs knows that a claim is lost.
     pub(super) fn lost(&mut self, key: &RunKey, epoch: u64) {
-        if self.claims.get(key).is_some_and(|claim| claim.epoch == epoch) {
-            self.drop_claim(key);
+        let Some(claim) = self.claims.get_mut(key).filter(|claim| claim.epoch == epoch) else { return };
+        // The other daemon may have read it: what becomes of it is not known yet.
+        if let Some(in_flight) = claim.in_flight {
+            let waiters = claim.waiters.extract_if(.., |(last, _)| *last <= in_flight).collect();
+            self.departing.insert((key.clone(), epoch), waiters);
         }
+        self.drop_claim(key);
     }
 
     /// All claims, with their epochs.
@@ -164,10 +176,12 @@ impl ClaimTable {
     }
 
     /// What is to be written, but for runs of which something is being written; at most so much.
-    pub(super) fn uncommitted(&self, under_way: &HashSet<RunKey>, most: usize) -> Vec<UncommittedState> {
+    pub(super) fn uncommitted(&mut self, under_way: &HashSet<RunKey>, most: usize) -> Vec<UncommittedState> {
         let waiting = self.uncommitted.iter().filter(|key| !under_way.contains(*key)).take(most);
+        let claims = &mut self.claims;
         let change = |key: &RunKey| {
-            let claim = self.claims.get(key)?;
+            let claim = claims.get_mut(key)?;
+            claim.in_flight = Some(claim.changes);
             Some(UncommittedState {
                 key: key.clone(),
                 epoch: claim.epoch,
@@ -182,8 +196,9 @@ impl ClaimTable {
     /// The bucket has a change, under this number.
     pub(super) fn committed(&mut self, change: &UncommittedState, number: u64) {
         let Some(claim) = self.claims.get_mut(&change.key).filter(|claim| claim.epoch == change.epoch) else {
-            return;
+            return self.depart(change, Ok(()));
         };
+        claim.in_flight = None;
         (claim.number, claim.committed, claim.written) = (number, change.change, Instant::now());
         let is_done = claim.committed == claim.changes;
         for (_, waiter) in claim.waiters.extract_if(.., |(last, _)| *last <= change.change) {
@@ -195,6 +210,22 @@ impl ClaimTable {
         }
         if is_done && change.state.is_none() {
             self.claims.remove(&change.key);
+        }
+    }
+
+    /// The bucket does not have a change, as far as is known.
+    pub(super) fn failed(&mut self, change: &UncommittedState) {
+        match self.claims.get_mut(&change.key).filter(|claim| claim.epoch == change.epoch) {
+            Some(claim) => claim.in_flight = None,
+            None => self.depart(change, Err(Moved)),
+        }
+    }
+
+    fn depart(&mut self, change: &UncommittedState, result: Result<(), Moved>) {
+        let waiters = self.departing.remove(&(change.key.clone(), change.epoch));
+        for (_, waiter) in waiters.into_iter().flatten() {
+            // A send fails only if whoever waited has given up.
+            waiter.send(result).ok();
         }
     }
 

@@ -57,8 +57,9 @@ fn a_change_is_refused_once_another_daemon_has_claimed_the_run() {
     assert!(table.held(&run).is_some(), "another claim");
     table.lost(&run, 1);
     assert!(table.held(&run).is_none());
+    assert!(waits.try_recv().is_err(), "it is being written, and the other daemon may have read it");
+    table.failed(&change);
     assert_eq!(waits.try_recv(), Ok(Err(Moved)), "who waits");
-    table.committed(&change, 11);
     assert!(table.uncommitted(&HashSet::new(), 9).is_empty(), "what comes late is nothing");
     assert!(
         !table.note(&run, stops(2)) && table.commitment(&run, 1).is_err(),
@@ -67,6 +68,21 @@ fn a_change_is_refused_once_another_daemon_has_claimed_the_run() {
     take(&mut table, &run, 3, 20, stops(5));
     assert!(table.commitment(&run, 1).is_err(), "who began under the former claim");
     assert!(table.commitment(&run, 3).unwrap().is_none(), "a new claim");
+}
+
+#[test]
+fn a_change_that_the_other_daemon_has_read_is_confirmed() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    take(&mut table, &run, 1, 10, StoredRun::default());
+    table.note(&run, stops(1));
+    let mut first = table.commitment(&run, 1).unwrap().unwrap();
+    let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
+    table.note(&run, stops(2));
+    let mut second = table.commitment(&run, 1).unwrap().unwrap();
+    table.lost(&run, 1);
+    assert_eq!(second.try_recv(), Ok(Err(Moved)), "nobody has read that");
+    table.committed(&change, 11);
+    assert_eq!(first.try_recv(), Ok(Ok(())));
 }
 
 #[test]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 import nats
 from cluster import Cluster
 from nodes import WORKSPACE, Node
+from processes import wait_for
 
 # How often hooks keep an agent from stopping before it may.
 STOP_BLOCKS = 8
@@ -55,8 +57,10 @@ def add_hooks(node: Node, log: Path) -> None:
     counting = {"name": "counting", "events": ["before_tool_dispatch"], "matcher": "^Count$", "handler": rule}
     (workspace / ".openharness/hooks/counting.yaml").write_text(json.dumps(counting))
     once = {"type": "command", "command": f"cat >> {log}/once.log; echo >> {log}/once.log", "once": True}
+    slow = {"type": "command", "command": f"echo >> {log}/begun.log; sleep 2", "once": True}
     never = {"type": "command", "command": """echo '{"decision": "block", "reason": "not yet"}'"""}
-    settings = {"hooks": {"PreToolUse": [{"matcher": "Once", "hooks": [once]}], "Stop": [{"hooks": [never]}]}}
+    tools = [{"matcher": "^Once$", "hooks": [once]}, {"matcher": "^SlowOnce$", "hooks": [slow]}]
+    settings = {"hooks": {"PreToolUse": tools, "Stop": [{"hooks": [never]}]}}
     (workspace / ".codebuddy").mkdir(mode=0o700)
     (workspace / ".codebuddy/settings.json").write_text(json.dumps(settings))
 
@@ -84,6 +88,46 @@ def checked(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
     seen = f"{', '.join(map(str, sorted(through)))} of 8 let through in {RUNS} runs"
     # One that got 503 may be counted all the same.
     yield "rules count events of one run at once", max(through) <= COUNTED, seen
+    yield "what is counted while a node is away, it knows when it is back", *away(cluster, ask)
+    yield "a hook that its node has not survived runs at another", *unfinished(cluster, ask)
+
+
+def away(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
+    """Half is counted at a node that is killed, the rest at another one; then the first is asked again."""
+    runs = [f"away-{run}" for run in range(RUNS)]
+    for run in runs:
+        for _ in range(COUNTED - 2):
+            ask(0, run, "Count")
+    kill(cluster.nodes[0])
+    for run in runs:
+        for _ in range(2):
+            ask(1, run, "Count")
+    cluster.start_node(cluster.nodes[0])
+    cluster.wait_ready(cluster.nodes[0])
+    wrong = sum(ask(0, run, "Count") != "block" for run in runs)
+    return wrong == 0, f"{wrong} wrong of {RUNS}"
+
+
+def unfinished(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
+    """A node is killed while its hook runs that runs once; another node is asked, and then both."""
+    begun = cluster.directory / "begun.log"
+    with ThreadPoolExecutor(1) as pool:
+        broken_off = pool.submit(ask, 0, "unfinished", "SlowOnce")
+        wait_for(begun.exists, "the hook to begin")
+        kill(cluster.nodes[0])
+        assert broken_off.exception(GIVE_UP) is not None, "an answer of a node that is dead"
+    ask(1, "unfinished", "SlowOnce")
+    cluster.start_node(cluster.nodes[0])
+    cluster.wait_ready(cluster.nodes[0])
+    for number in range(3):
+        ask(number, "unfinished", "SlowOnce")
+    times = len(begun.read_text())
+    return times == 2, f"begun {times} times"
+
+
+def kill(node: Node) -> None:
+    node.running.send(signal.SIGKILL)
+    wait_for(lambda: not node.running.alive(), f"{node.name} to end")
 
 
 def halts(ask: Asks) -> tuple[bool, str]:

@@ -215,7 +215,9 @@ def texts(session, request):
 
 def plain(session, text):
     text = text.replace(str(session.place), "")
-    text = re.sub(r'PreToolUse:Bash hook error: \[.*?\]: |hook blocking error from command: ".*": |\[[^\]]*\]: ', "", text)
+    # How a denial by exit code 2 is introduced differs from one by JSON, and names the plugin of the command.
+    text = re.sub(r"PreToolUse:Bash hook error: (?:\[.*?\]: )?|\s*This hook comes from the \S+ plugin\.", "", text)
+    text = re.sub(r'hook blocking error from command: ".*": |\[[^\]]*\]: ', "", text)
     text = text.replace("hook success: ", "").replace("hook additional context: ", "")
     return session.plain(text).replace(' "', '"')
 

@@ -78,11 +78,16 @@ class Session:
                 self.hookyard, "serve", "--workspace", str(self.project), "--socket", str(socket), *home, *settings,
                 env={"PATH": os.environ["PATH"]}, stdout=written, stderr=written)
         deadline = time.monotonic() + 60
-        while subprocess.run([self.hookyard, "status", "--socket", str(socket)], capture_output=True).returncode != 0:
+        while not self.is_ready(socket):
             if daemon.poll() is not None or time.monotonic() > deadline:
                 sys.exit(f"the daemon does not start: {log.read_text()}")
             time.sleep(0.05)
         return f"{self.hookyard} relay --dialect {dialect} --socket {socket} --if-down block"
+
+    def is_ready(self, socket):
+        """Whether the daemon has loaded its workspaces: it answers before, and cases remove hook files that it has read."""
+        status = subprocess.run([self.hookyard, "status", "--json", "--socket", str(socket)], capture_output=True)
+        return status.returncode == 0 and json.loads(status.stdout)["phase"] == "ready"
 
     def agent(self, command, environment, written=""):
         """Runs the agent in the project with this on its standard input."""

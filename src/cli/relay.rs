@@ -11,6 +11,10 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{Shutdown, shutdown},
+};
 use tokio::time::Instant;
 
 use super::{
@@ -43,6 +47,9 @@ const GUARD_WAIT: Duration = Duration::from_secs(5);
 
 /// The default of `--wait` for a daemon that is started on demand.
 const START_WAIT: Duration = Duration::from_secs(30);
+
+/// How long an agent is waited for that reads the answer.
+const READ_PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// The longest `--wait`: agents' own timeouts of hooks are shorter.
 const MAX_WAIT: Duration = Duration::from_hours(1);
@@ -192,7 +199,16 @@ impl RelayCommand {
                 None => return Exit::Done,
             },
         };
-        print_answer(&response, screen)
+        self.print(&response, screen)
+    }
+
+    /// Prints an answer. One that cannot be printed must not read as consent.
+    pub(super) fn print(&self, response: &HostResponse, screen: &Screen) -> Exit {
+        let exit = screen.print_response(response).unwrap_or(Exit::Native(BLOCK));
+        if self.dialect == DialectName::CodeBuddy && !response.stdout.is_empty() {
+            wait_until_read();
+        }
+        exit
     }
 
     /// Where events are sent to, below the socket.
@@ -324,9 +340,16 @@ fn read_input(largest: u64, screen: &Screen) -> Vec<u8> {
     input
 }
 
-/// Prints an answer. One that cannot be printed must not read as consent.
-pub(super) fn print_answer(response: &HostResponse, screen: &Screen) -> Exit {
-    screen.print_response(response).unwrap_or(Exit::Native(BLOCK))
+/// Ends standard output and waits until the agent has closed its end. For agents that read nothing more of a process once it
+/// has ended: with empty output, it would be consent.
+///
+/// Outputs that are no sockets are left as they are: no agent written in JavaScript has such.
+fn wait_until_read() {
+    let output = io::stdout();
+    if shutdown(&output, Shutdown::Write).is_ok() {
+        // That the other end is closed is told unasked. If it is not in time, what was printed is there all the same.
+        poll(&mut [PollFd::new(&output, PollFlags::empty())], Some(&READ_PATIENCE)).ok();
+    }
 }
 
 /// Whether no daemon listens on the socket.

@@ -15,7 +15,7 @@ use super::{
     exit::{BLOCK, Exit},
     logs,
     plain_relay::plain_relay,
-    relay::{RelayCommand, print_answer, read_event},
+    relay::{RelayCommand, read_event},
     screen::Screen,
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &[OsString]) -> Exit {
     // Whatever is wrong with the connection: nothing was sent on it.
     let exchange = relay.client().exchange("POST", &relay.path(), Some(&event)).ok();
     if let Some(answer) = exchange.as_ref().and_then(answer_in) {
-        return print_answer(&answer.into_response(), &screen);
+        return relay.print(&answer.into_response(), &screen);
     }
     hand_over(arguments, &relay, (&event, exchange.as_ref()), &screen)
 }

@@ -33,6 +33,10 @@ struct Printed<'a> {
     system_message: Option<String>,
     #[serde(skip_serializing_if = "Object::is_empty")]
     hook_specific_output: Object<'a>,
+    /// Why a tool does not run. The agent may read nothing of what is printed, if another of its processes ends in the same
+    /// moment, and takes nothing for consent unless the exit code says otherwise.
+    #[serde(skip)]
+    denied: Option<String>,
 }
 
 /// Writes the answer to an event of this row.
@@ -122,6 +126,9 @@ impl<'a> Printed<'a> {
             (None, Verdict::Allow) => (Some("allow"), outcome.reason.as_deref().map(str::to_owned)),
             (None, _) => (None, None),
         };
+        if word == Some("deny") {
+            self.denied.clone_from(&reason);
+        }
         let specific = &mut self.hook_specific_output;
         if let Some(word) = word {
             specific.text("permissionDecision", word);
@@ -149,6 +156,7 @@ impl<'a> Printed<'a> {
             (refusal, _) => {
                 let Some(reason) = refusal.or_else(lost) else { return };
                 decision.text("behavior", "deny");
+                self.denied = Some(reason.clone());
                 decision.text("message", reason);
             }
         }
@@ -156,7 +164,8 @@ impl<'a> Printed<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { decision, reason, suppress_output: _, system_message, hook_specific_output } = self;
+        let Self { decision, reason, suppress_output: _, system_message, hook_specific_output, denied: _ } =
+            self;
         decision.is_none() && reason.is_none() && system_message.is_none() && hook_specific_output.is_empty()
     }
 
@@ -166,8 +175,9 @@ impl<'a> Printed<'a> {
             return HostResponse { body: Some(String::new()), ..HostResponse::default() };
         }
         self.suppress_output = (row.plain_text == PlainText::Told).then_some(true);
-        let stderr = self.reason.clone().unwrap_or_default();
-        let exit_code = if self.decision.is_some() { BLOCK } else { 0 };
+        let refused = self.denied.take().or_else(|| self.reason.clone());
+        let exit_code = if refused.is_some() { BLOCK } else { 0 };
+        let stderr = refused.unwrap_or_default();
         HostResponse { stderr, exit_code, ..response::of(&self, STRICTEST) }
     }
 }

@@ -1,5 +1,10 @@
 //! `hookyard-relay` answers usual events itself, and leaves everything else to the program beside it.
 
+use std::{
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    time::{Duration, Instant},
+};
+
 use super::{
     relay_answers::{BLOCKS, case, sent, tool},
     *,
@@ -108,5 +113,31 @@ fn a_large_event_is_handed_over_whole() {
         );
         daemon
     };
+    daemon.finish();
+}
+
+/// CodeBuddy takes what it has not read by the end of a process for consent.
+#[test]
+fn an_answer_to_codebuddy_is_waited_for_until_it_is_read() {
+    let asks = "name: ask\nevents: [before_tool_dispatch]\nhandler: { type: rule, ask: \"true\" }\n";
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/ask.yaml", asks)
+        .serve();
+    let event = sent(&case("codebuddy", "PreToolUse", "", tool()), &daemon.path().join("shop"), "s");
+    for program in PROGRAMS {
+        let (theirs, ours) = UnixStream::pair().unwrap();
+        let begun = Instant::now();
+        let mut relay = started(Path::new(program), &daemon, &["relay", "--dialect", "codebuddy"]);
+        relay.stdout(OwnedFd::from(theirs));
+        let said = said(relay, &event.to_string());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(
+            begun.elapsed() >= Duration::from_secs(1),
+            "{program} did not wait for whoever reads nothing"
+        );
+        let answer = std::io::read_to_string(ours).unwrap();
+        assert!(answer.contains(r#""permissionDecision":"ask""#), "{answer}");
+    }
     daemon.finish();
 }

@@ -23,7 +23,7 @@ const MOST_FOUND: usize = 1_000;
 const SECRET_ENTROPY: f64 = 3.0;
 
 /// Shapes of tokens. The sources are the issuers' own documents, as far as they publish a shape.
-const SHAPES: [(&str, &str); 16] = [
+const SHAPES: [(&str, &str); 20] = [
     ("private-key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     ("aws-access-key", r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b"),
     ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9_]{22,255})\b"),
@@ -39,6 +39,10 @@ const SHAPES: [(&str, &str); 16] = [
     ("pypi-token", r"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
     ("jwt", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     ("hugging-face-token", r"\bhf_[A-Za-z0-9]{30,}\b"),
+    ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{40,}"),
+    ("digitalocean-token", r"\bdo[opr]_v1_[a-f0-9]{64}\b"),
+    ("shopify-token", r"\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}\b"),
+    ("azure-storage-key", r"\bAccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
     ("url-password", r"\b[a-z][a-z0-9+.-]*://[^\s/:@'\x22]+:(?P<secret>[^\s/@'\x22]{3,})@"),
 ];
 

@@ -155,6 +155,24 @@ fn parts_of_the_event_are_read() {
 }
 
 #[test]
+fn tokens_are_found_by_the_shapes_of_their_issuers() {
+    let hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    let tokens = [
+        ("sendgrid-key", format!("SG.{}.{}", &hex[..22], &hex[..43])),
+        ("digitalocean-token", format!("dop_v1_{hex}")),
+        ("shopify-token", format!("shpat_{}", &hex[..32])),
+        ("azure-storage-key", format!("AccountKey={hex}{}==", &hex[..22])),
+    ];
+    for (kind, token) in tokens {
+        let draft = event(&format!(r#"{{"text": "see {token} there"}}"#));
+        let found = format!(r#"secrets.find(tool.input.text).map(s, s.kind) == ["{kind}"]"#);
+        assert_eq!(denies(&found, &draft), Ok(true), "{kind}");
+        let whole = format!(r#"secrets.find("see {}").size() == 0"#, &token[..token.len() / 3]);
+        assert_eq!(denies(&whole, &draft), Ok(true), "a part of a {kind}");
+    }
+}
+
+#[test]
 fn what_has_no_value_is_a_failure() {
     let draft = event(r#"{"command":"ls","n":0,"list":[]}"#);
     for (condition, why) in [

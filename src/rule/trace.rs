@@ -73,7 +73,7 @@ fn traced_expression<'a>(
     TracedExpression {
         rule: rule.label.as_ref().map(ToString::to_string),
         key,
-        expression: shortened(&part.text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        expression: shortened(&secrets::redact(&part.text.split_whitespace().collect::<Vec<_>>().join(" "))),
         result: result.unwrap_or_else(|failure| format!("no value: {}", failure.error)),
         decides: false,
         values,

@@ -179,6 +179,19 @@ fn what_a_rule_decides_from_is_shown() {
     assert!(!(fired.err + &plain.out).contains("AKIAIOSFODNN7EXAMPLE"));
 }
 
+#[test]
+fn a_secret_in_the_text_of_a_rule_is_not_shown() {
+    let workspace = empty();
+    let event = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json()["event"].to_string();
+    let rule = "name: literal\nevents: [before_tool_dispatch]\nhandler: { type: rule, deny: 'tool.input.command != \"AKIAIOSFODNN7EXAMPLE\"' }\non_error: deny\n";
+    std::fs::write(workspace.path().join(".openharness/hooks/my-guard.yaml"), rule).unwrap();
+    let fired =
+        run(workspace.path(), &["fire", "--event", "-", "--json", "--trace", "--trust-workspace"], &event);
+    assert_eq!(fired.json()["verdict"], "block", "{}", fired.err);
+    assert!(fired.err.contains("[redacted aws-access-key]"), "{}", fired.err);
+    assert!(!fired.err.contains("AKIAIOSFODNN7EXAMPLE"), "{}", fired.err);
+}
+
 #[cfg(feature = "rego")]
 #[test]
 fn a_policy_guards_and_shows_what_decides() {

@@ -23,6 +23,8 @@ mod error;
 mod halts;
 mod knowledge;
 mod messages;
+#[cfg(test)]
+mod models;
 mod publication;
 mod publisher;
 #[cfg(feature = "cli")]

@@ -47,7 +47,7 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 27] = [
+const OUTLET_FILES: [(&str, &str); 28] = [
     (
         "src/cli/bench/target/address.rs",
         "connects a load generator to the daemon that its command line names",
@@ -60,6 +60,7 @@ const OUTLET_FILES: [(&str, &str); 27] = [
         "src/cli/connect/service.rs",
         "has the service manager of the person start the daemon, when they connect an agent",
     ),
+    ("src/cli/relay.rs", "ends standard output, which may be a socket of the agent"),
     (
         "src/cli/small_relay.rs",
         "becomes the program `hookyard` beside it, with the arguments that it was given",

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 #[cfg(feature = "cluster")]
-use super::cluster::ClusterCommand;
+use super::{cluster::ClusterCommand, work::WorkCommand};
 #[cfg(feature = "daemon")]
 use super::{
     add::AddCommand,
@@ -144,6 +144,8 @@ pub(super) enum CliCommand {
     Doctor(DoctorCommand),
     #[cfg(feature = "daemon")]
     Serve(ServeCommand),
+    #[cfg(feature = "cluster")]
+    Work(Box<WorkCommand>),
     #[cfg(feature = "daemon")]
     Stop(StopCommand),
     #[cfg(feature = "daemon")]

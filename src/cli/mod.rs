@@ -91,6 +91,8 @@ mod ui;
 mod units;
 #[cfg(feature = "daemon")]
 mod verdict_line;
+#[cfg(feature = "cluster")]
+mod work;
 mod worker_probe;
 mod workspace;
 #[cfg(feature = "daemon")]
@@ -211,6 +213,12 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
         CliCommand::Serve(serve) => {
             serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, screen))))
         }
+        #[cfg(feature = "cluster")]
+        CliCommand::Work(work) if work.only_checks() => work.show_check(screen),
+        #[cfg(feature = "cluster")]
+        CliCommand::Work(work) => work
+            .prepared()
+            .and_then(|(daemon, source)| on_runtime(Box::pin(daemon.run(source, screen)))),
         CliCommand::Relay(relay) => Ok(relay.run(screen)),
         CliCommand::Record(record) => record.run(screen),
         CliCommand::Stop(stop) => stop.run(screen),
@@ -237,6 +245,8 @@ fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
         CliCommand::Fire(_) | CliCommand::Replay(_) | CliCommand::Test(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
         CliCommand::Serve(_) | CliCommand::Tune(_) | CliCommand::Bench(_) => Exit::Failed,
+        #[cfg(feature = "cluster")]
+        CliCommand::Work(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
         CliCommand::Convert(convert) if convert.starts_hooks() => Exit::Failed,
         // They start no hooks, or decide themselves.
@@ -289,6 +299,8 @@ fn default_logs(command: &CliCommand) -> DefaultLogs {
         CliCommand::Relay(_) | CliCommand::Top(_) => DefaultLogs::Nothing,
         #[cfg(feature = "daemon")]
         CliCommand::Serve(_) => DefaultLogs::Events,
+        #[cfg(feature = "cluster")]
+        CliCommand::Work(_) => DefaultLogs::Events,
         _ => DefaultLogs::Warnings,
     }
 }
@@ -302,6 +314,8 @@ fn log_format(command: &CliCommand, screen: &Screen) -> LogFormat {
     match command {
         #[cfg(feature = "daemon")]
         CliCommand::Serve(serve) => serve.log_format().resolve(screen),
+        #[cfg(feature = "cluster")]
+        CliCommand::Work(work) => work.log_format().resolve(screen),
         _ => LogFormat::Human,
     }
 }

@@ -25,7 +25,7 @@ use super::{
     units::plural,
 };
 use crate::{
-    config::{self, Settings, WorkspaceSettings},
+    config::{self, LifecyclePlace, Settings, WorkspaceSettings},
     daemon::{Daemon, HandedOver, ListenerSource, StoppableStart},
     handler::command::Adoption,
     model::{Severity, WorkspaceId},
@@ -67,60 +67,64 @@ errors without `--strict`; 1 it would not, or with `--strict` something is wrong
 pub(super) struct ServeCommand {
     /// Workspace to serve, in addition to those of the settings. Its id is the directory's name; can be repeated
     #[arg(long, short, value_name = "DIR")]
-    workspace: Vec<PathBuf>,
+    pub(super) workspace: Vec<PathBuf>,
 
     /// Event socket; default: the setting `listen.socket`, or `$XDG_RUNTIME_DIR/hookyard.sock`
     #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    pub(super) socket: Option<PathBuf>,
 
     /// Control socket; default: the setting `listen.control_socket`, or beside the event socket: `hookyard-control.sock`
     /// beside `hookyard.sock`
     #[arg(long, value_name = "PATH")]
-    control_socket: Option<PathBuf>,
+    pub(super) control_socket: Option<PathBuf>,
 
     /// TCP address to listen on as well: IP address and port, such as `127.0.0.1:8787`
     #[arg(long, value_name = "ADDRESS", value_parser = tcp_address)]
-    tcp: Option<SocketAddr>,
+    pub(super) tcp: Option<SocketAddr>,
 
     /// File with the token that TCP clients must send
     #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    pub(super) token_file: Option<PathBuf>,
 
     /// File with the token of TCP clients that control the daemon
     #[arg(long, value_name = "FILE")]
-    control_token_file: Option<PathBuf>,
+    pub(super) control_token_file: Option<PathBuf>,
 
     /// Take over from the running daemon: it hands its sockets over once this one has loaded its workspaces, and finishes
     /// what it has. Without a running daemon, start as usual
     #[arg(long)]
-    replace: bool,
+    pub(super) replace: bool,
 
     /// End after this time without events, such as `30m`. Runs at work and readers of the stream keep the daemon running
     #[arg(long, value_name = "DURATION", value_parser = idle_timeout)]
-    exit_when_idle: Option<Duration>,
+    pub(super) exit_when_idle: Option<Duration>,
 
     /// Run in a new session, so that signals to that of the caller and the end of its terminal do not reach the daemon
     #[arg(long)]
-    own_session: bool,
+    pub(super) own_session: bool,
 
     /// Permit debuggers and core dumps. Processes of this user, hooks among them, can then read the daemon's memory and
     /// environment, with its secrets
     #[arg(long)]
-    debuggable: bool,
+    pub(super) debuggable: bool,
 
     /// Format of logs and messages on standard error. In systemd's journal each line has its priority
     #[arg(long, value_name = "FORMAT", default_value = "auto", overrides_with = "log")]
-    log: LogFormat,
+    pub(super) log: LogFormat,
 
     #[command(flatten)]
-    check: ServeCheckFlags,
+    pub(super) check: ServeCheckFlags,
 
     #[command(flatten)]
-    settings: SettingsFlags,
+    pub(super) settings: SettingsFlags,
+
+    /// It is a worker, which takes events from a queue only
+    #[arg(skip)]
+    pub(super) is_worker: bool,
 }
 
 /// Reads an IP address and a port; `localhost` is 127.0.0.1.
-fn tcp_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -227,6 +231,9 @@ impl ServeCommand {
 
     /// The settings, overridden by flags.
     fn with_flags(&self, mut settings: Settings) -> Result<Settings, CliError> {
+        if self.is_worker {
+            settings.cluster.lifecycle = LifecyclePlace::Work;
+        }
         let listen = &mut settings.listen;
         override_path(&mut listen.socket, self.socket.as_deref())?;
         override_path(&mut listen.control_socket, self.control_socket.as_deref())?;

@@ -9,10 +9,10 @@ use tokio::time::{sleep, timeout};
 use super::{routes::instance, start_error::ServeError, state::DaemonState};
 use crate::{
     Orchestrator,
-    config::{ClusterSettings, HaltSharing, Settings, UnsurePolicy},
+    config::{ClusterSettings, HaltSharing, LifecyclePlace, Settings, UnsurePolicy},
     handler::http_client::{HttpClients, bounded_body, with_causes},
     model::{Address, Approval},
-    store::{ClusterOptions, NodeFacts, WhenUnsure},
+    store::{ClusterOptions, NodeFacts, QueueOptions, WhenUnsure},
 };
 
 /// How long a server may take to say how it is.
@@ -61,16 +61,51 @@ pub(crate) enum StoreSync {
 pub(super) async fn join(orchestrator: &Orchestrator, settings: &Settings) -> Result<(), ServeError> {
     let cluster = &settings.cluster;
     if !cluster.is_shared() {
-        return Ok(());
+        return if cluster.lifecycle == LifecyclePlace::Work { Err(ServeError::NoQueue) } else { Ok(()) };
     }
     let silent = check_sync(cluster).await?;
+    if cluster.lifecycle == LifecyclePlace::Work {
+        return work(orchestrator, settings, silent).await;
+    }
     let options = cluster_options(settings);
     orchestrator.join_cluster(options).await.map_err(ServeError::Cluster)?;
+    if cluster.lifecycle == LifecyclePlace::Queue {
+        orchestrator.queue_lifecycle(queue_options(settings)).await.map_err(ServeError::Cluster)?;
+    }
     let is_up = orchestrator.cluster().is_some_and(|shared| shared.was_up());
     match silent {
         // Where the store is away as a whole, its servers are asked once it is there.
         Some(why) if is_up && !cluster.trust_sync => Err(ServeError::UnknownSync { why }),
         _ => Ok(()),
+    }
+}
+
+/// Takes events out of the queue of the cluster. `silent` is why no server says how it writes to disk.
+///
+/// Returns an error if that is impossible, or not safe.
+async fn work(
+    orchestrator: &Orchestrator,
+    settings: &Settings,
+    silent: Option<String>,
+) -> Result<(), ServeError> {
+    let counts = orchestrator.outbox_counts();
+    let events = counts.waiting + counts.under_way;
+    match silent {
+        _ if events > 0 => Err(ServeError::FullOutbox { events }),
+        Some(why) if !settings.cluster.trust_sync => Err(ServeError::UnknownSync { why }),
+        _ => orchestrator.work(queue_options(settings)).await.map_err(ServeError::Cluster),
+    }
+}
+
+/// How the settings have events queued.
+pub(crate) fn queue_options(settings: &Settings) -> QueueOptions {
+    QueueOptions {
+        cluster: cluster_options(settings),
+        size: settings.cluster.queue_size,
+        dead: settings.outbox.dead_letters.get(),
+        dead_size: settings.outbox.dead_size,
+        silence: settings.cluster.worker_silence,
+        at_once: settings.cluster.at_once.get(),
     }
 }
 

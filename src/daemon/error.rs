@@ -326,6 +326,11 @@ impl From<EventError> for ApiError {
                 error.to_string(),
                 "this daemon is a node of a cluster: send its `workspace_id` in the event, or percent-encoded in `X-Hookyard-Workspace`",
             ),
+            EventError::OfWorker => Self::bad_request(
+                "worker",
+                error.to_string(),
+                "send events to a node: a daemon that `hookyard serve` has started",
+            ),
             _ => Self::bad_request(
                 "bad_event",
                 error.to_string(),

@@ -67,6 +67,20 @@ pub enum ServeError {
     #[cfg(feature = "cluster")]
     #[error(transparent)]
     Cluster(crate::store::ClusterError),
+    /// A worker has no queue.
+    #[cfg(feature = "cluster")]
+    #[error("a worker takes events from the queue of a cluster; name its servers in `cluster.store`")]
+    NoQueue,
+    /// The directory of a worker is that of a node.
+    #[cfg(feature = "cluster")]
+    #[error(
+        "{events} accepted lifecycle events wait in the outbox of `data`, which a worker does not deliver; give the worker a `data` \
+         of its own, or have `hookyard serve` deliver them first"
+    )]
+    FullOutbox {
+        /// How many.
+        events: usize,
+    },
     /// A server of the cluster's store confirms what it has not written to disk.
     #[cfg(feature = "cluster")]
     #[error(

@@ -87,6 +87,9 @@ pub enum EventError {
     /// Neither the request nor its event names a workspace, as a node of a cluster needs.
     #[error("neither the event nor its request names a workspace, and its directory is not on this machine")]
     NoWorkspaceId,
+    /// The daemon is a worker, which takes events from a queue only.
+    #[error("this daemon is a worker: it takes events from the queue of its cluster, and from nobody else")]
+    OfWorker,
     /// The request names another workspace than its event.
     #[error(
         "the request says that its event is of the workspace {said:?}, and the event that it is of {found:?}"
@@ -118,6 +121,7 @@ impl EventError {
                 | Self::OtherWorkspace { .. }
                 | Self::NoRun
                 | Self::NoWorkspaceId
+                | Self::OfWorker
         )
     }
 }

@@ -343,6 +343,10 @@ fn run_context(
         freshness: OnceLock::new(),
         #[cfg(feature = "cluster")]
         cluster: OnceLock::new(),
+        #[cfg(feature = "cluster")]
+        queue: OnceLock::new(),
+        #[cfg(feature = "cluster")]
+        worker: OnceLock::new(),
         #[cfg(all(test, feature = "daemon"))]
         simulated_disk: std::sync::OnceLock::new(),
     }

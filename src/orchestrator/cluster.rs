@@ -81,7 +81,7 @@ impl Inner {
 }
 
 /// Whether hooks may leave something behind in the run that counts for its next events.
-fn leaves_traces(event: &Event, plan: &Plan) -> bool {
+pub(super) fn leaves_traces(event: &Event, plan: &Plan) -> bool {
     let does = |step: &crate::registry::RegisteredHook| match &step.hook.handler {
         _ if step.hook.execution.frequency == Frequency::OncePerRun => true,
         Handler::Rule(rule) => rule.may_count(),

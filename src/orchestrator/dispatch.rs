@@ -20,12 +20,12 @@ use super::{
 use crate::{
     dialect,
     model::{
-        Arrival, Delivery, DialectName, Event, EventError, EventKind, Outcome, RunKey, Workspace, WorkspaceId,
+        Arrival, Delivery, DialectName, Event, EventError, EventKind, Outcome, RunKey, WorkspaceId,
     },
     registry::Plan,
     run::{
         AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, HaltNotStored, IdempotencyKey,
-        InFlightGuard, LeaseError, OutboxRefusal, RunLease, RunMessage, detached_part_of, next_decision_id,
+        InFlightGuard, LeaseError, RunLease, RunMessage, detached_part_of, next_decision_id,
     },
     store::Unsure,
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
@@ -219,6 +219,9 @@ impl Inner {
         let accepted = Instant::now();
         event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
         let is_detached = event.delivery == Delivery::Detached && !event.is_interceptor();
+        if is_detached && self.is_queued(&event, &plan) {
+            return self.put_aside(sender, &snapshot, &key, event, &plan).await;
+        }
         let permit = self.admit(sender, is_detached)?;
         let claim = self.claim(&key, &event, &plan).await?;
         let (waiter, answer) = oneshot::channel();
@@ -253,27 +256,6 @@ impl Inner {
             Ok(Err(rejection)) => Err(rejection.into()),
             Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::Interrupted),
             Err(_) => Err(DispatchError::RunLost),
-        }
-    }
-
-    /// Puts a lifecycle event into the outbox, if there is one. If nobody waits for its outcome, it is on disk then.
-    ///
-    /// Returns an error if it cannot be, and nobody would hear what became of it.
-    async fn accept(
-        &self,
-        workspace: &Workspace,
-        event: &Arc<Event>,
-        plan: &Plan,
-    ) -> Result<Option<CourseTicket>, DispatchError> {
-        let Some(outbox) = self.context.outbox.load_full() else { return Ok(None) };
-        let is_awaited = event.delivery == Delivery::Awaited;
-        match outbox.accept(workspace, event, plan.required(), is_awaited) {
-            Ok(accepted) => accepted.stored().await.map(Some).map_err(DispatchError::NotStored),
-            Err(_) if is_awaited => Ok(None),
-            Err(OutboxRefusal::Full) => Err(self.shed(Overload::Outbox)),
-            Err(OutboxRefusal::TooLarge { size, limit }) => {
-                Err(DispatchError::LargerThanOutbox { size, limit })
-            }
         }
     }
 
@@ -362,7 +344,7 @@ impl Inner {
         Err(DispatchError::RunLost)
     }
 
-    fn shed(&self, overload: Overload) -> DispatchError {
+    pub(super) fn shed(&self, overload: Overload) -> DispatchError {
         let at = match overload {
             Overload::InFlight | Overload::Runs | Overload::Outbox => ShedStage::Admission,
             Overload::PendingPerRun | Overload::PendingDeadline => ShedStage::Run,

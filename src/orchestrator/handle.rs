@@ -155,6 +155,10 @@ impl Orchestrator {
     pub async fn shutdown(&self, deadline: Duration) -> bool {
         self.0.closed.store(true, Ordering::Release);
         self.0.context.close_outbox();
+        #[cfg(feature = "cluster")]
+        if let Some(worker) = self.0.context.worker.get() {
+            worker.stop_pulling();
+        }
         // A send fails only if the supervisor is gone already.
         drop(self.0.supervisor.cast(SupervisorMessage::Drain));
         let all = u32::try_from(most_in_flight(&self.0.settings)).unwrap_or(u32::MAX);
@@ -168,6 +172,10 @@ impl Orchestrator {
         for pool in self.0.context.pools.staffed.iter() {
             pool.settled().await;
             pool.end_escaped().await;
+        }
+        #[cfg(feature = "cluster")]
+        if let Some(worker) = self.0.context.worker.get() {
+            worker.close().await;
         }
         if let Some(store) = self.0.context.directory.store() {
             // Fails only while the runtime shuts down, when nobody waits for the result.

@@ -10,6 +10,7 @@ mod error;
 mod fail_closed;
 mod gauges;
 mod handle;
+mod lifecycle;
 mod load_report;
 mod loading;
 mod managed;
@@ -17,6 +18,8 @@ mod native_hook;
 mod notice_stream;
 #[cfg(feature = "daemon")]
 mod outbox;
+#[cfg(feature = "cluster")]
+mod queue;
 mod reload_log;
 mod run;
 mod runs;

@@ -226,6 +226,8 @@ async fn deliver(orchestrator: Weak<Inner>, outbox: Arc<Outbox>) {
         && let Some(due) = outbox.next().await
         && let Some(inner) = orchestrator.upgrade()
     {
+        #[cfg(feature = "cluster")]
+        let Some((due, place)) = inner.forward(&outbox, due, place).await else { continue };
         inner.deliver_again(&outbox, due, place).await;
     }
 }

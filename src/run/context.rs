@@ -13,7 +13,7 @@ use super::{
     outbox::Outbox,
 };
 #[cfg(feature = "cluster")]
-use crate::store::SharedHalts;
+use crate::store::{LifecycleQueue, QueueWorker, SharedHalts};
 #[cfg(all(test, feature = "daemon"))]
 use crate::store::tests::SimulatedMount;
 use crate::{pool::HandlerPools, store::Freshness, telemetry::Meters};
@@ -42,6 +42,12 @@ pub(crate) struct RunContext {
     /// The halts that the daemons of a cluster share, if there is one. Set once.
     #[cfg(feature = "cluster")]
     pub(crate) cluster: OnceLock<Arc<SharedHalts>>,
+    /// Where lifecycle events go that nobody waits for, if there is a queue for them. Set once.
+    #[cfg(feature = "cluster")]
+    pub(crate) queue: OnceLock<Arc<LifecycleQueue>>,
+    /// What takes events out of a queue, if this is a worker. Set once.
+    #[cfg(feature = "cluster")]
+    pub(crate) worker: OnceLock<QueueWorker>,
     /// The disk on which stores are opened in a simulation.
     #[cfg(all(test, feature = "daemon"))]
     pub(crate) simulated_disk: OnceLock<SimulatedMount>,

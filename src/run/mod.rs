@@ -47,6 +47,8 @@ pub use message::{Notice, RunRef};
 pub use notify::{FinishedEvent, OutcomeObserver};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::OutboxPhase;
+#[cfg(feature = "cluster")]
+pub(crate) use outbox::NotAccepted;
 pub(crate) use outbox::{CourseTicket, Outbox, OutboxEntry, OutboxRefusal};
 #[cfg(feature = "store")]
 pub(crate) use outbox::{DueEvent, OutboxCounts, OutboxLimits};

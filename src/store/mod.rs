@@ -25,6 +25,8 @@ mod location;
 mod outbox;
 #[cfg(feature = "store")]
 mod pending;
+#[cfg(feature = "cluster")]
+mod queue;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
 mod record;
 #[cfg(feature = "cluster")]
@@ -54,6 +56,8 @@ pub(crate) use outbox::{OutboxRow, OutboxStore, StoredOutbox};
 #[cfg(feature = "daemon")]
 pub(crate) use record::RecordError;
 pub(crate) use record::{DeadLetter, DeadLetterReason, DeliveryProgress, StoredHalt, StoredRun, TakenTurn};
+#[cfg(feature = "cluster")]
+pub(crate) use queue::{EventIntake, LifecycleQueue, NotPut, QueueOptions, QueueWorker, QueuedEvent};
 #[cfg(feature = "cluster")]
 pub use shared::ClusterError;
 #[cfg(all(feature = "cli", feature = "cluster"))]

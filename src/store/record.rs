@@ -230,6 +230,8 @@ pub(crate) enum DeadLetterReason {
     Untrusted,
     /// hookyard, or the actor of its run, ended during each try.
     Interrupted,
+    /// No hook of the worker wants it that has taken it out of a queue.
+    Unwanted,
 }
 
 impl DeadLetterReason {
@@ -240,6 +242,7 @@ impl DeadLetterReason {
             Self::WorkspaceGone => "workspace_gone",
             Self::Untrusted => "untrusted",
             Self::Interrupted => "interrupted",
+            Self::Unwanted => "unwanted",
         }
     }
 }

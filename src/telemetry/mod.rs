@@ -17,6 +17,8 @@ mod occurrences;
 mod process_metrics;
 #[cfg(feature = "daemon")]
 mod prometheus;
+#[cfg(feature = "cluster")]
+mod queue_meters;
 #[cfg(feature = "daemon")]
 mod sharded;
 #[cfg(feature = "daemon")]
@@ -56,6 +58,8 @@ pub(crate) use occurrences::{
 pub(crate) use occurrences::{ApiDenied, LinesShipped, LinesWaiting, RecordsLost};
 #[cfg(feature = "daemon")]
 pub use prometheus::{PrometheusMetrics, RecorderInstalled};
+#[cfg(feature = "cluster")]
+pub(crate) use queue_meters::{QueuePut, QueuedEnded};
 #[cfg(all(feature = "daemon", feature = "cli"))]
 pub(crate) use sliding_window::LatencyQuantiles;
 #[cfg(feature = "daemon")]

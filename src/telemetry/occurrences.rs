@@ -294,7 +294,7 @@ pub(crate) struct LetterDied(pub(crate) &'static str);
 impl LetterDied {
     /// Creates all series at zero, so that the rate of the first one is seen.
     pub(crate) fn expect_all() {
-        for reason in ["tries", "no_workspace", "workspace_gone", "untrusted", "interrupted"] {
+        for reason in ["tries", "no_workspace", "workspace_gone", "untrusted", "interrupted", "unwanted"] {
             names::DEAD_LETTERS.counter([reason]).increment(0);
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use super::{
     boundaries::ListenSettings,
     bundle::SHORTEST_POLL,
-    cluster::{FEWEST_STRICT, HaltSharing, SHORTEST_STALE},
+    cluster::{FEWEST_STRICT, HaltSharing, LifecyclePlace, SHORTEST_SILENCE, SHORTEST_STALE},
     data::DataDirectory,
     table::Settings,
 };
@@ -59,7 +59,18 @@ impl Settings {
 impl Settings {
     fn check_store(&self, layers: &[Mapping<'_>]) {
         let cluster = &self.cluster;
+        if cluster.worker_silence < SHORTEST_SILENCE
+            && let Some(value) = last_of(layers, [&["cluster", "worker_silence"], &["cluster"]])
+        {
+            value.error("cluster", "`cluster.worker_silence` is shorter than `1s`", "write `30s`, say");
+        }
         if !cluster.is_shared() {
+            if cluster.lifecycle == LifecyclePlace::Queue
+                && let Some(value) = last_of(layers, [&["cluster", "lifecycle"], &["cluster"]])
+            {
+                let message = "`cluster.lifecycle: queue` needs `cluster.store`, where the queue is";
+                value.error("cluster", message, "name the servers of NATS, or write `lifecycle: here`");
+            }
             return;
         }
         let Some(value) = last_of(layers, [&["cluster", "store"], &["cluster"]]) else { return };

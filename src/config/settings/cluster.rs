@@ -6,7 +6,7 @@ use super::{
     declare::settings,
     keys::ValueType,
     urls::url,
-    value_types::{NullIsDefault, count},
+    value_types::{NullIsDefault, Size, count},
 };
 use crate::{dialect::Value, model::Address};
 
@@ -53,6 +53,20 @@ settings! {
         /// What becomes of events then: `answer` goes on with the halts that are known, `refuse` has their hosts ask another
         /// node. With `halts: strict` they are refused in any case.
         unsure: UnsurePolicy as NullIsDefault<UnsurePolicy> = UnsurePolicy::Answer,
+
+        /// Where hooks of lifecycle events run that nobody waits for: `here`, on the node that has accepted the event, or with
+        /// `queue` on the workers that `hookyard work` starts, which take events out of a queue in the store. Events whose
+        /// hooks run once per run, or whose rules count, stay on the node.
+        lifecycle: LifecyclePlace as NullIsDefault<LifecyclePlace> = LifecyclePlace::Here,
+
+        /// How much may wait in the queue when it is made. What it does not take waits in the outboxes of nodes.
+        queue_size: usize as Size = 1 << 30,
+
+        /// Time without a word of a worker after which another one gets the events that it had.
+        worker_silence: Duration = Duration::from_secs(30),
+
+        /// How many events a worker has at the same time.
+        at_once: NonZeroUsize = count(32),
     }
 }
 
@@ -75,6 +89,32 @@ impl HaltSharing {
         match self {
             Self::Watch => "watch",
             Self::Strict => "strict",
+        }
+    }
+}
+
+/// Where hooks of lifecycle events run that nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum LifecyclePlace {
+    /// On the daemon that has accepted the event.
+    #[default]
+    Here,
+    /// On workers, which take it out of a queue.
+    Queue,
+    /// This is a worker. `hookyard work` sets it; files cannot.
+    Work,
+}
+
+impl LifecyclePlace {
+    pub(super) const ALL: [Self; 2] = [Self::Here, Self::Queue];
+
+    /// The word for it in the settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Here => "here",
+            Self::Queue => "queue",
+            Self::Work => "work",
         }
     }
 }
@@ -138,6 +178,9 @@ pub(super) const FEWEST_STRICT: usize = 3;
 /// The shortest time after which a store may count as silent: beats come twice a second.
 pub(super) const SHORTEST_STALE: Duration = Duration::from_secs(1);
 
+/// The shortest time after which a worker may count as silent.
+pub(super) const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
+
 /// An address of a server of the store.
 pub(super) struct StoreAddress;
 
@@ -152,6 +195,14 @@ impl ValueType for UnsurePolicy {
 
     fn parse(value: &Value<'_>) -> Option<Self> {
         value.choice(&Self::ALL.map(|policy| (policy.as_str(), policy)))
+    }
+}
+
+impl ValueType for LifecyclePlace {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|place| (place.as_str(), place)))
     }
 }
 

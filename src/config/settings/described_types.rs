@@ -10,7 +10,7 @@ use super::{
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     bundle::{BundleUrl, StalePolicy},
-    cluster::{HaltSharing, MonitoringUrl, UnsurePolicy},
+    cluster::{HaltSharing, LifecyclePlace, MonitoringUrl, UnsurePolicy},
     data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::{HandlerMode, LONGEST_COMMAND, LONGEST_MODEL_NAME, MOST_PROCESSES, ProcessCount},
@@ -249,7 +249,7 @@ macro_rules! describe_words {
 }
 
 describe_words! {
-    AuditPatches BrokenFilePolicy FilesystemAccess HaltSharing JsonOutput ModelApi NetworkAccess ShipFormat StalePolicy TrustPolicy UnsurePolicy
+    AuditPatches BrokenFilePolicy FilesystemAccess HaltSharing JsonOutput LifecyclePlace ModelApi NetworkAccess ShipFormat StalePolicy TrustPolicy UnsurePolicy
     WorkspaceKind
 }
 

@@ -30,7 +30,7 @@ mod value_types;
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, ListenSettings, OutboxSettings};
 pub use bundle::{BundleSettings, StalePolicy};
-pub use cluster::{ClusterSettings, HaltSharing, UnsurePolicy};
+pub use cluster::{ClusterSettings, HaltSharing, LifecyclePlace, UnsurePolicy};
 pub use data::DataDirectory;
 pub use entries::HandlerMode;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};

@@ -209,6 +209,9 @@ pub(super) fn read(
     headers: &HeaderMap,
     bytes: &[u8],
 ) -> Result<Event, EventError> {
+    if state.settings.cluster.lifecycle == crate::config::LifecyclePlace::Work {
+        return Err(EventError::OfWorker);
+    }
     let mut event = state.orchestrator.read(dialect, bytes)?;
     addressed::agree(headers, &mut event)?;
     if state.settings.cluster.enabled {

@@ -13,6 +13,8 @@
 mod handover;
 mod operator;
 mod queue;
+#[cfg(feature = "cluster")]
+mod queued;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+#[cfg(feature = "cluster")]
+pub(crate) use queued::NotAccepted;
 pub(crate) use state::{DueEvent, OutboxEntry, OutboxPhase};
 pub(crate) use ticket::{
     AcceptedEvent, CourseTicket, HookResults, OutboxCounts, OutboxLimits, OutboxRefusal,
@@ -36,7 +40,7 @@ pub(crate) use ticket::{
 
 use self::{
     state::OutboxState,
-    ticket::{DeliveryTicket, LONGEST_WRITE, TicketOwner},
+    ticket::{DeliveryTicket, LONGEST_WRITE, Stored, TicketOwner},
 };
 use crate::{
     model::{Delivery, Event, HookName, Workspace, WorkspaceId},
@@ -64,6 +68,17 @@ pub(crate) struct Outbox {
     changed: Notify,
     /// Permits for deliveries after the first.
     places: Arc<Semaphore>,
+    origin: OutboxOrigin,
+}
+
+/// Whose events are in an outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutboxOrigin {
+    /// This daemon has accepted them.
+    Own,
+    /// They are from a queue: others have accepted them, for hooks that are expected here.
+    #[cfg(feature = "cluster")]
+    Queue,
 }
 
 impl Outbox {
@@ -76,6 +91,7 @@ impl Outbox {
             state: Mutex::new(OutboxState::new(store, limits, MOST_REPEATED, stored)),
             changed: Notify::new(),
             places: Arc::new(Semaphore::new(MOST_REPEATED)),
+            origin: OutboxOrigin::Own,
         };
         // The limits may be lower than they were.
         Self::trim(&mut outbox.state.lock());
@@ -93,6 +109,20 @@ impl Outbox {
         required: Vec<HookName>,
         is_awaited: bool,
     ) -> Result<AcceptedEvent, OutboxRefusal> {
+        let (id, stored) = self.add_row(workspace, event, required, is_awaited)?;
+        Ok(AcceptedEvent { ticket: self.ticket(id, None), stored })
+    }
+
+    /// Adds a row. Whether nobody is told that it is there decides how soon it is on disk.
+    ///
+    /// Returns an error if there is no room for it.
+    fn add_row(
+        &self,
+        workspace: &Workspace,
+        event: &Arc<Event>,
+        required: Vec<HookName>,
+        is_awaited: bool,
+    ) -> Result<(u64, Option<Stored>), OutboxRefusal> {
         let text: Arc<str> = encode_event(event).into();
         let mut state = self.state.lock();
         let root = Some(workspace.root.to_string_lossy().into());
@@ -107,8 +137,7 @@ impl Outbox {
         } else {
             Some(state.store.add_now(row))
         };
-        drop(state);
-        Ok(AcceptedEvent { ticket: self.ticket(id, None), stored })
+        Ok((id, stored))
     }
 
     /// A permit to deliver an event again.
@@ -210,6 +239,11 @@ impl Outbox {
 
     /// No hook wants an event any more.
     pub(crate) fn unwanted(&self, id: u64) {
+        #[cfg(feature = "cluster")]
+        if self.origin == OutboxOrigin::Queue {
+            Self::bury(&mut self.state.lock(), id, DeadLetterReason::Unwanted);
+            return self.changed.notify_one();
+        }
         Self::forget(&mut self.state.lock(), id);
         tracing::info!(id, "an event is not delivered again: no hook that is loaded now wants it");
         DeliveryEnded::Unwanted.emit();
@@ -304,7 +338,7 @@ impl TicketOwner for Outbox {
             _ if is_dead => {}
             DeliveryEnded::Cancelled | DeliveryEnded::Repeated => Self::forget(&mut state, id),
             // When the event was accepted, nobody had agreed to the hook.
-            DeliveryEnded::Untrusted if is_first => Self::forget(&mut state, id),
+            DeliveryEnded::Untrusted if is_first && self.origin == OutboxOrigin::Own => Self::forget(&mut state, id),
             DeliveryEnded::Untrusted => {
                 state.note(id, results);
                 Self::bury(&mut state, id, DeadLetterReason::Untrusted);

@@ -31,6 +31,9 @@ pub(crate) struct OutboxEntry {
     since: Instant,
     /// Since when its workspace is missing.
     pub(super) without_workspace: Option<Instant>,
+    /// No queue can have it: it was accepted by this process, and not sent.
+    #[cfg(feature = "cluster")]
+    pub(super) is_unsent: bool,
 }
 
 /// What becomes of an event in the outbox.
@@ -72,6 +75,8 @@ impl OutboxEntry {
             age: Duration::ZERO,
             since: Instant::now(),
             without_workspace: None,
+            #[cfg(feature = "cluster")]
+            is_unsent: false,
         }
     }
 
@@ -90,6 +95,8 @@ impl OutboxEntry {
             age: age.unwrap_or_default(),
             since: now,
             without_workspace: None,
+            #[cfg(feature = "cluster")]
+            is_unsent: false,
         }
     }
 
@@ -108,6 +115,9 @@ pub(crate) struct DueEvent {
     pub(crate) progress: DeliveryProgress,
     /// Since when its workspace is missing, if it is known to be.
     pub(crate) without_workspace: Option<Instant>,
+    /// No queue can have it.
+    #[cfg(feature = "cluster")]
+    pub(crate) is_unsent: bool,
 }
 
 /// What is in the outbox.
@@ -229,6 +239,8 @@ impl OutboxState {
             event: Arc::clone(&entry.event),
             progress: entry.progress.clone(),
             without_workspace: entry.without_workspace,
+            #[cfg(feature = "cluster")]
+            is_unsent: entry.is_unsent,
         })
     }
 

@@ -222,12 +222,15 @@ pub(crate) struct OutboxCounts {
     pub(crate) oldest: Option<Duration>,
 }
 
+/// Notified when a row is on disk.
+pub(super) type Stored = oneshot::Receiver<Result<(), Arc<str>>>;
+
 /// An event that was accepted.
 #[derive(Debug)]
 pub(crate) struct AcceptedEvent {
     pub(crate) ticket: CourseTicket,
     /// Notified when it is on disk, for an event that nobody waits for.
-    pub(super) stored: Option<oneshot::Receiver<Result<(), Arc<str>>>>,
+    pub(super) stored: Option<Stored>,
 }
 
 impl AcceptedEvent {
@@ -236,12 +239,18 @@ impl AcceptedEvent {
     /// Returns an error if it cannot be written; then it is forgotten.
     pub(crate) async fn stored(self) -> Result<CourseTicket, Arc<str>> {
         let Some(stored) = self.stored else { return Ok(self.ticket) };
-        match timeout(LONGEST_WRITE, stored).await {
-            Ok(Ok(Ok(()))) => Ok(self.ticket),
-            Ok(Ok(Err(error))) => Err(error),
-            Ok(Err(_)) => Err("the store is closed".into()),
-            Err(_) => Err("the disk takes too long".into()),
-        }
+        written(stored).await.map(|()| self.ticket)
+    }
+}
+
+/// Waits until a row is on disk.
+///
+/// Returns an error if it cannot be written.
+pub(super) async fn written(stored: Stored) -> Result<(), Arc<str>> {
+    match timeout(LONGEST_WRITE, stored).await {
+        Ok(Ok(written)) => written,
+        Ok(Err(_)) => Err("the store is closed".into()),
+        Err(_) => Err("the disk takes too long".into()),
     }
 }
 

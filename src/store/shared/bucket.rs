@@ -6,10 +6,10 @@
 //!   through a consumer, which the stream's leader feeds in the order of writing, and through the leader itself.
 //! - Servers before 2.12 are refused, and buckets in memory, with asynchronous writes or direct gets.
 
-use std::{os::unix::fs::MetadataExt, time::Duration};
+use std::time::Duration;
 
 use async_nats::{
-    Client, ConnectOptions, Event, ServerAddr, connection,
+    Client,
     jetstream::{
         self, Context,
         consumer::{DeliverPolicy, pull},
@@ -26,24 +26,13 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     ClusterOptions,
+    connection::{REQUEST_TIMEOUT, check_server, connect},
     error::{ClusterError, unreachable},
     publication::{Message, OPERATION, PATIENCE, Put},
 };
 
-/// The oldest server that can be used.
-const OLDEST: &str = "2.12";
-
-/// How long a server may take to answer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Between two attempts to open the bucket.
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
-
-/// How often a connection is checked that says nothing.
-const PING: Duration = Duration::from_secs(2);
-
-/// The longest pause before another connection is tried.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// How much longer the bucket keeps a halt than a daemon keeps a run that nothing is asked of. A halt that is asked for is
 /// written again before.
@@ -85,30 +74,7 @@ impl Bucket {
     ///
     /// Returns an error if an address or the credentials cannot be used.
     pub(crate) async fn connect(options: ClusterOptions) -> Result<Self, ClusterError> {
-        let address = |text: &String| {
-            text.parse::<ServerAddr>().map_err(|error| ClusterError::Address(format!("`{text}`: {error}")))
-        };
-        let servers = options.servers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
-        let connect = ConnectOptions::new()
-            .name(format!("hookyard {}", options.node))
-            .retry_on_initial_connect()
-            .max_reconnects(None)
-            .connection_timeout(REQUEST_TIMEOUT)
-            .request_timeout(Some(REQUEST_TIMEOUT))
-            .ping_interval(PING)
-            .reconnect_delay_callback(|attempts| {
-                LONGEST_PAUSE
-                    .min(Duration::from_millis(50) * u32::try_from(attempts).unwrap_or(u32::MAX).min(16))
-            })
-            .event_callback(report);
-        check_credentials(&options)?;
-        let connect = match &options.credentials {
-            None => connect,
-            Some(path) => connect.credentials_file(path).await.map_err(|error| {
-                ClusterError::Credentials { path: path.clone(), why: crate::model::io_reason(&error) }
-            })?,
-        };
-        let client = connect.connect(servers).await.map_err(|error| unreachable(&error))?;
+        let client = connect(&options).await?;
         let jetstream = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
         Ok(Self { client, jetstream, options })
     }
@@ -147,16 +113,7 @@ impl Bucket {
 
     /// Returns an error if the server that is connected to is too old.
     pub(super) fn check_server(&self) -> Result<(), ClusterError> {
-        if self.client.connection_state() != connection::State::Connected {
-            let servers = self.options.servers.join(", ");
-            return Err(ClusterError::Unreachable(format!("no server of {servers} can be connected to")));
-        }
-        let info = self.client.server_info();
-        if !self.client.is_server_compatible(2, 12, 0) {
-            let (name, version) = (info.server_name, info.version);
-            return Err(ClusterError::TooOld { name, version, oldest: OLDEST });
-        }
-        if info.jetstream { Ok(()) } else { Err(ClusterError::NoJetStream(info.server_name)) }
+        check_server(&self.client, &self.options)
     }
 
     async fn make(&self) -> Result<Stream, ClusterError> {
@@ -320,29 +277,5 @@ impl Bucket {
 
     pub(super) fn subject(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.options.bucket)
-    }
-}
-
-/// Returns an error if others may read the credentials.
-fn check_credentials(options: &ClusterOptions) -> Result<(), ClusterError> {
-    let Some(path) = &options.credentials else { return Ok(()) };
-    let wrong = |why: String| ClusterError::Credentials { path: path.clone(), why };
-    let found = path.metadata().map_err(|error| wrong(crate::model::io_reason(&error)))?;
-    match () {
-        () if !found.is_file() => Err(wrong("it is no regular file".to_owned())),
-        () if found.mode() & 0o077 != 0 => Err(wrong("others may use it; run `chmod 600` on it".to_owned())),
-        () => Ok(()),
-    }
-}
-
-/// Logs what becomes of the connection.
-async fn report(event: Event) {
-    match event {
-        Event::Connected => tracing::debug!("connected to the store of the cluster"),
-        Event::ServerError(error) => {
-            tracing::warn!(%error, "a server of the cluster's store refuses something");
-        }
-        Event::Disconnected => tracing::warn!("the connection to the store of the cluster is lost"),
-        other => tracing::debug!(event = %other, "the store of the cluster"),
     }
 }

@@ -59,6 +59,32 @@ pub enum ClusterError {
         /// What it needs.
         needed: String,
     },
+    /// The queue is not one that events are safe in.
+    #[error(
+        "`cluster.lifecycle`: the stream `{stream}` has {found}, and events are safe only with {needed}; change it with `nats \
+         stream edit`, or set `cluster.name` to another name"
+    )]
+    UnsafeQueue {
+        /// The stream.
+        stream: String,
+        /// What it has.
+        found: String,
+        /// What it needs.
+        needed: String,
+    },
+    /// The streams of the queue cannot be made.
+    #[error(
+        "`cluster.lifecycle`: the stream `{stream}` cannot be made on {replicas} servers: {why}; add servers or space, or set \
+         `cluster.replicas` or `cluster.queue_size`"
+    )]
+    QueueNotMade {
+        /// The stream.
+        stream: String,
+        /// How many servers it was to be on.
+        replicas: usize,
+        /// What the server says.
+        why: String,
+    },
     /// The servers do not answer, or refuse.
     #[error("the store of the cluster cannot be used: {0}")]
     Unreachable(String),
@@ -72,6 +98,6 @@ impl ClusterError {
 }
 
 /// What the library of NATS says.
-pub(super) fn unreachable(error: &dyn std::error::Error) -> ClusterError {
+pub(in crate::store) fn unreachable(error: &dyn std::error::Error) -> ClusterError {
     ClusterError::Unreachable(error.to_string())
 }

@@ -18,6 +18,7 @@ mod bucket;
 mod claims;
 mod cluster_store;
 mod conditional;
+mod connection;
 mod core;
 mod error;
 mod halts;
@@ -40,8 +41,10 @@ use super::{StoredHalt, freshness::WhenUnsure};
 use crate::model::RunKey;
 
 pub(crate) use beats::NodeFacts;
+pub(in crate::store) use connection::{REQUEST_TIMEOUT, check_server, connect};
 pub(crate) use cluster_store::ClusterStore;
 pub use error::ClusterError;
+pub(in crate::store) use error::unreachable;
 pub(crate) use halts::SharedHalts;
 #[cfg(feature = "cli")]
 pub(crate) use survey::{ClusterOperator, ClusterSurvey};

@@ -1,0 +1,120 @@
+//! An event as it is in the queue.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    model::{Event, HookName, WorkspaceId},
+    store::{
+        DeliveryProgress, OutboxRow, RecordError, encode_event, event_record,
+        record::check_version,
+    },
+};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// An event on its way to a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuedEvent {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) event: Arc<Event>,
+    /// Which time its hooks get it, if nobody has taken it out of the queue yet.
+    pub(crate) delivery: u32,
+    /// The hooks that have had it already.
+    pub(crate) done: Vec<HookName>,
+    /// The required hooks that wanted it when it was accepted.
+    pub(crate) required: Vec<HookName>,
+}
+
+#[derive(Debug, Serialize)]
+struct WrittenMessage<'a> {
+    v: u32,
+    workspace: &'a str,
+    delivery: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    done: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    required: Vec<&'a str>,
+    event: &'a RawValue,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadMessage<'a> {
+    #[serde(rename = "v")]
+    _version: u32,
+    workspace: String,
+    delivery: u32,
+    #[serde(default)]
+    done: Vec<String>,
+    #[serde(default)]
+    required: Vec<String>,
+    #[serde(borrow)]
+    event: &'a RawValue,
+}
+
+fn texts(names: &[HookName]) -> Vec<&str> {
+    names.iter().map(HookName::as_str).collect()
+}
+
+impl QueuedEvent {
+    /// The message.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let event = RawValue::from_string(encode_event(&self.event)).expect("a record is JSON");
+        let written = WrittenMessage {
+            v: VERSION,
+            workspace: self.workspace.as_str(),
+            delivery: self.delivery,
+            done: texts(&self.done),
+            required: texts(&self.required),
+            event: &event,
+        };
+        serde_json::to_vec(&written).expect("texts and JSON")
+    }
+
+    /// What the queue recognises a repetition by. An event that its host has given an id has the same on all nodes, as long as its
+    /// content is the same too: ids may come from a model.
+    pub(super) fn id(&self) -> String {
+        let arrival = self.event.arrival.map(|arrival| arrival.decision_id().to_string());
+        if self.event.id.is_none() && let Some(decision) = arrival {
+            return decision;
+        }
+        let mut content = Event::clone(&self.event);
+        (content.arrival, content.trace, content.origin) = (None, None, None);
+        let mut hash = Sha256::new();
+        hash.update(self.workspace.as_str().as_bytes());
+        hash.update([0]);
+        hash.update(encode_event(&content).as_bytes());
+        format!("{:x}", hash.finalize())
+    }
+
+    /// Reads a message that is taken out of the queue for the time `taken`, as a row with this id.
+    ///
+    /// Returns an error if it cannot be read.
+    pub(super) fn decode(bytes: &[u8], id: u64, taken: u32) -> Result<OutboxRow, RecordError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| RecordError::Damaged)?;
+        check_version(text, VERSION)?;
+        let read: ReadMessage<'_> = serde_json::from_str(text).map_err(|_| RecordError::Damaged)?;
+        let names = |names: Vec<String>| names.into_iter().map(HookName::new).collect::<Result<Vec<_>, _>>();
+        let damaged = |_| RecordError::Damaged;
+        let progress = DeliveryProgress {
+            // The next one counts itself.
+            deliveries: read.delivery.saturating_add(taken).saturating_sub(2),
+            done: names(read.done).map_err(damaged)?,
+            required: names(read.required).map_err(damaged)?,
+            ..DeliveryProgress::default()
+        };
+        Ok(OutboxRow {
+            id,
+            workspace: WorkspaceId::new(read.workspace).map_err(|_| RecordError::Damaged)?,
+            event: Arc::new(event_record::decode(read.event.get())?),
+            // It is in the message already.
+            text: "".into(),
+            progress,
+        })
+    }
+}

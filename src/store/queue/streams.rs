@@ -1,0 +1,311 @@
+//! The streams of the queue: events that wait for workers, and dead letters.
+//!
+//! - Events wait in a work queue: each is there until a worker has acknowledged it. It has no age, and takes no more when it is
+//!   full: nodes keep in their outboxes what it does not take, and refuse events once those are full. So nothing is dropped.
+//! - Dead letters are kept by limits of number and size, and the oldest make room, as in an outbox.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use async_nats::{
+    Client, connection,
+    jetstream::{
+        Context, ErrorCode,
+        consumer::{AckPolicy, Consumer, pull},
+        context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
+        message::PublishMessage,
+        stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType, Stream},
+    },
+};
+use tokio::time::timeout;
+
+use super::{
+    QueueOptions,
+    message::QueuedEvent,
+};
+use crate::store::shared::{ClusterError, REQUEST_TIMEOUT, check_server, connect, unreachable};
+
+/// How long the queue knows the id of an event, so that one that is put twice is there once.
+const REPETITIONS_KNOWN: Duration = Duration::from_mins(10);
+
+/// How long a server may take to confirm a message. One without a leader confirms nothing for seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a message may take besides its event, in bytes.
+const HEADERS: usize = 4096;
+
+/// The name of what all workers share.
+const WORKERS: &str = "workers";
+
+/// How many events all workers together may have.
+const MOST_UNDER_WAY: i64 = 20_000;
+
+/// The queue of a cluster.
+#[derive(Debug)]
+pub(crate) struct LifecycleQueue {
+    client: Client,
+    jetstream: Context,
+    options: QueueOptions,
+    is_open: AtomicBool,
+}
+
+/// Why an event is not in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotPut {
+    /// Nothing was sent.
+    NotSent(String),
+    /// It may be there all the same.
+    Unsure(String),
+}
+
+impl NotPut {
+    /// What is wrong.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::NotSent(why) | Self::Unsure(why) => why,
+        }
+    }
+}
+
+/// Why an event is a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Death {
+    pub(super) reason: &'static str,
+    pub(super) error: Option<String>,
+    /// How often it was taken out of the queue.
+    pub(super) taken: u32,
+}
+
+/// The headers of dead letters.
+pub(super) const REASON: &str = "Hookyard-Reason";
+pub(super) const ERROR: &str = "Hookyard-Error";
+pub(super) const TAKEN: &str = "Hookyard-Taken";
+pub(super) const WORKER: &str = "Hookyard-Worker";
+pub(super) const CUT: &str = "Hookyard-Cut";
+
+/// The longest error that a dead letter has, in bytes.
+const LONGEST_ERROR: usize = 1024;
+
+impl LifecycleQueue {
+    /// Prepares to connect. Servers that are not there are tried again.
+    ///
+    /// Returns an error if an address or the credentials cannot be used.
+    pub(crate) async fn connect(options: QueueOptions) -> Result<Self, ClusterError> {
+        let client = connect(&options.cluster).await?;
+        let jetstream = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
+        Ok(Self { client, jetstream, options, is_open: AtomicBool::new(false) })
+    }
+
+    pub(super) fn options(&self) -> &QueueOptions {
+        &self.options
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Makes the streams, if they are not there.
+    ///
+    /// Returns an error if they cannot be used.
+    pub(crate) async fn open(&self) -> Result<(), ClusterError> {
+        check_server(&self.client, &self.options.cluster)?;
+        let queue = self.opened(self.queue_config()).await?;
+        self.check(&queue.cached_info().config)?;
+        self.opened(self.dead_config()).await?;
+        self.is_open.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    async fn opened(&self, config: Config) -> Result<Stream, ClusterError> {
+        let name = config.name.clone();
+        match self.jetstream.get_stream(&name).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
+                _ => return Err(unreachable(&error)),
+            },
+        }
+        self.jetstream.create_stream(config).await.map_err(|error| match error.kind() {
+            CreateStreamErrorKind::JetStream(why) => ClusterError::QueueNotMade {
+                stream: name,
+                replicas: self.options.cluster.replicas,
+                why: why.to_string(),
+            },
+            _ => unreachable(&error),
+        })
+    }
+
+    fn queue_config(&self) -> Config {
+        Config {
+            name: self.queue_name(),
+            description: Some("lifecycle events for the workers of hookyard".to_owned()),
+            subjects: vec![self.queue_subject("*")],
+            retention: RetentionPolicy::WorkQueue,
+            max_bytes: i64::try_from(self.options.size).unwrap_or(i64::MAX),
+            discard: DiscardPolicy::New,
+            duplicate_window: REPETITIONS_KNOWN,
+            storage: StorageType::File,
+            num_replicas: self.options.cluster.replicas,
+            ..Config::default()
+        }
+    }
+
+    fn dead_config(&self) -> Config {
+        Config {
+            name: self.dead_name(),
+            description: Some("lifecycle events that no worker of hookyard could deliver".to_owned()),
+            subjects: vec![self.dead_subject("*")],
+            retention: RetentionPolicy::Limits,
+            max_messages: i64::try_from(self.options.dead).unwrap_or(i64::MAX),
+            max_bytes: i64::try_from(self.options.dead_size).unwrap_or(i64::MAX),
+            discard: DiscardPolicy::Old,
+            duplicate_window: REPETITIONS_KNOWN,
+            storage: StorageType::File,
+            num_replicas: self.options.cluster.replicas,
+            ..Config::default()
+        }
+    }
+
+    /// Returns an error if events are not safe in a stream with this configuration.
+    fn check(&self, config: &Config) -> Result<(), ClusterError> {
+        let replicas = format!("num_replicas {}", config.num_replicas);
+        let needed = format!("num_replicas {} (`cluster.replicas`)", self.options.cluster.replicas);
+        let is_lazy = config.persist_mode == Some(PersistenceMode::Async);
+        let is_kept = config.retention == RetentionPolicy::WorkQueue;
+        let wrong = [
+            (config.storage != StorageType::File, "storage memory", "storage file"),
+            (is_lazy, "persist_mode async", "persist_mode default"),
+            (!is_kept, "another retention", "retention workqueue"),
+            (config.discard != DiscardPolicy::New, "discard old", "discard new"),
+            (!config.max_age.is_zero(), "max_age", "no max_age"),
+            (config.no_ack, "no_ack", "no_ack off"),
+            (config.num_replicas < self.options.cluster.replicas, &replicas, &needed),
+        ];
+        match wrong.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            None => Ok(()),
+            Some((_, found, needed)) => Err(ClusterError::UnsafeQueue {
+                stream: config.name.clone(),
+                found: found.to_owned(),
+                needed: needed.to_owned(),
+            }),
+        }
+    }
+
+    /// The size of an event that the servers take no message of, in bytes. While none is connected to, that is not known.
+    pub(crate) fn too_large(&self, event: &QueuedEvent) -> Option<usize> {
+        let most = self.client.server_info().max_payload;
+        let size = event.encode().len();
+        (most > 0 && size + HEADERS > most).then_some(size)
+    }
+
+    /// Puts an event into the queue. A majority of its servers has it then. Returns whether they had it before.
+    pub(crate) async fn put(&self, event: &QueuedEvent) -> Result<bool, NotPut> {
+        let payload = event.encode();
+        if self.client.connection_state() != connection::State::Connected {
+            return Err(NotPut::NotSent("no server can be connected to".to_owned()));
+        }
+        if !self.is_open.load(Ordering::Acquire) {
+            self.open().await.map_err(|error| NotPut::NotSent(error.to_string()))?;
+        }
+        let message = PublishMessage::build().payload(payload.into()).message_id(event.id());
+        self.publish(self.queue_subject(event.event.kind.as_str()), message).await
+    }
+
+    /// Puts a dead letter away.
+    pub(super) async fn bury(&self, number: u64, payload: &[u8], death: &Death) -> Result<bool, NotPut> {
+        let most = self.client.server_info().max_payload.saturating_sub(HEADERS);
+        let kept = payload.get(..most).unwrap_or(payload);
+        let error = death.error.as_deref().unwrap_or_default();
+        let mut message = PublishMessage::build()
+            .payload(kept.to_vec().into())
+            .message_id(format!("{}-{number}", self.queue_name()))
+            .header(REASON, death.reason)
+            .header(ERROR, header_text(error))
+            .header(TAKEN, death.taken.to_string())
+            .header(WORKER, header_text(&self.options.cluster.node));
+        if kept.len() < payload.len() {
+            message = message.header(CUT, payload.len().to_string());
+        }
+        self.publish(self.dead_subject(death.reason), message).await
+    }
+
+    async fn publish(&self, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
+        let unsure = |why: &dyn std::fmt::Display| NotPut::Unsure(why.to_string());
+        let published = async {
+            let acknowledged = self.jetstream.send_publish(subject, message).await?;
+            acknowledged.await
+        };
+        match timeout(PATIENCE, published).await {
+            Ok(Ok(acknowledged)) => Ok(acknowledged.duplicate),
+            Ok(Err(error)) => {
+                if matches!(error.kind(), PublishErrorKind::StreamNotFound) {
+                    self.is_open.store(false, Ordering::Release);
+                }
+                // With its reason, such as that the stream is full.
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                let why = source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+                Err(unsure(&why))
+            }
+            Err(_) => Err(unsure(&"no server confirms it")),
+        }
+    }
+
+    /// What all workers take events from.
+    pub(super) async fn consumer(&self) -> Result<Consumer<pull::Config>, ClusterError> {
+        let stream = self.queue_stream().await?;
+        let config = pull::Config {
+            durable_name: Some(WORKERS.to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.options.silence,
+            // Workers give up an event themselves, as a dead letter. A server would leave it where nobody sees it.
+            max_deliver: -1,
+            max_ack_pending: MOST_UNDER_WAY,
+            ..pull::Config::default()
+        };
+        stream.create_consumer(config).await.map_err(|error| unreachable(&error))
+    }
+
+    pub(super) async fn queue_stream(&self) -> Result<Stream, ClusterError> {
+        self.jetstream.get_stream(self.queue_name()).await.map_err(|error| unreachable(&error))
+    }
+
+    #[cfg(feature = "cli")]
+    pub(super) async fn dead_stream(&self) -> Result<Stream, ClusterError> {
+        self.jetstream.get_stream(self.dead_name()).await.map_err(|error| unreachable(&error))
+    }
+
+    #[cfg(feature = "cli")]
+    pub(super) async fn put_back(&self, kind: &str, id: String, payload: Vec<u8>) -> Result<bool, NotPut> {
+        let message = PublishMessage::build().payload(payload.into()).message_id(id);
+        self.publish(self.queue_subject(kind), message).await
+    }
+
+    #[cfg(feature = "cli")]
+    pub(super) const fn workers() -> &'static str {
+        WORKERS
+    }
+
+    pub(super) fn queue_name(&self) -> String {
+        format!("QUEUE_{}", self.options.cluster.bucket)
+    }
+
+    fn dead_name(&self) -> String {
+        format!("DEAD_{}", self.options.cluster.bucket)
+    }
+
+    fn queue_subject(&self, kind: &str) -> String {
+        format!("hookyard-queue.{}.{kind}", self.options.cluster.bucket)
+    }
+
+    fn dead_subject(&self, reason: &str) -> String {
+        format!("hookyard-dead.{}.{reason}", self.options.cluster.bucket)
+    }
+}
+
+/// A text as a header can have it.
+fn header_text(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST_ERROR);
+    text[..end].chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}

@@ -1,0 +1,245 @@
+//! A worker: takes events out of the queue, says that it is at work on them, and what became of them.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::jetstream::{AckKind, Message, consumer::{Consumer, pull}};
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, interval, sleep, timeout},
+};
+
+use super::{
+    EventIntake,
+    held::{Ending, HeldMessages},
+    message::QueuedEvent,
+    streams::{Death, LifecycleQueue},
+};
+use crate::{
+    store::{RecordError, shared::ClusterError},
+    telemetry::QueuedEnded,
+};
+
+/// How often an event is taken out of the queue. More means that workers die of it.
+const MOST_TAKEN: u32 = 10;
+
+/// After how long the queue gives a message to another worker that this one cannot read, and a later one may.
+const LATER: Duration = Duration::from_secs(30);
+
+/// How long the queue is asked for events at a time.
+const PULL: Duration = Duration::from_secs(2);
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How long the queue is told what became of an event. Then another worker may get it.
+const LONGEST_ENDING: Duration = Duration::from_mins(2);
+
+/// How long a worker that ends waits until the queue knows what it has done.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes events out of the queue.
+pub(crate) struct QueueWorker {
+    queue: Arc<LifecycleQueue>,
+    held: Arc<HeldMessages>,
+    intake: Arc<dyn EventIntake>,
+    /// What takes further events, and what says that this one is at work. They end with it.
+    pulls: Mutex<JoinSet<()>>,
+    _tasks: Mutex<JoinSet<()>>,
+}
+
+impl std::fmt::Debug for QueueWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueueWorker").field("held", &self.held.len()).finish_non_exhaustive()
+    }
+}
+
+/// What the tasks of a worker share.
+#[derive(Clone)]
+struct WorkerCore {
+    queue: Arc<LifecycleQueue>,
+    held: Arc<HeldMessages>,
+    intake: Arc<dyn EventIntake>,
+}
+
+impl QueueWorker {
+    /// Takes events from now on. `intake` makes what gives them to their hooks.
+    pub(crate) fn start<I: EventIntake + 'static>(
+        queue: LifecycleQueue,
+        intake: impl FnOnce(Arc<HeldMessages>) -> Arc<I>,
+    ) -> Self {
+        QueuedEnded::expect_all();
+        let (held, ended) = HeldMessages::new();
+        let (queue, held) = (Arc::new(queue), Arc::new(held));
+        let intake = intake(Arc::clone(&held)) as Arc<dyn EventIntake>;
+        let core =
+            WorkerCore { queue: Arc::clone(&queue), held: Arc::clone(&held), intake: Arc::clone(&intake) };
+        let (mut pulls, mut tasks) = (JoinSet::new(), JoinSet::new());
+        pulls.spawn(core.clone().pull());
+        tasks.spawn(core.clone().say_at_work());
+        tasks.spawn(core.end_all(ended));
+        Self { queue, held, intake, pulls: Mutex::new(pulls), _tasks: Mutex::new(tasks) }
+    }
+
+    /// Takes no further events.
+    pub(crate) fn stop_pulling(&self) {
+        self.pulls.lock().abort_all();
+    }
+
+    /// Waits until the queue knows what has become of the events that have ended, and gives the others back to it.
+    pub(crate) async fn close(&self) {
+        self.stop_pulling();
+        let begun = Instant::now();
+        while self.held.are_ending() && begun.elapsed() < CLOSE_PATIENCE {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let left = self.held.ackers();
+        for acker in &left {
+            // One that cannot be given back is given out again after a while.
+            drop(timeout(PAUSE, acker.ack_with(AckKind::Nak(None))).await);
+            QueuedEnded::Returned.emit();
+        }
+        if !left.is_empty() {
+            tracing::info!(events = left.len(), "events are given back to the queue");
+        }
+        drop(timeout(CLOSE_PATIENCE, self.queue.client().flush()).await);
+        drop(Arc::clone(&self.intake));
+    }
+}
+
+impl WorkerCore {
+    async fn pull(self) {
+        let mut has_failed = false;
+        loop {
+            let pulled = self.pull_from_consumer(&mut has_failed).await;
+            let Err(error) = pulled;
+            if !std::mem::replace(&mut has_failed, true) {
+                tracing::error!(%error, "no events of the queue come until the store of the cluster answers");
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn pull_from_consumer(&self, has_failed: &mut bool) -> Result<std::convert::Infallible, ClusterError> {
+        self.queue.open().await?;
+        let consumer = self.queue.consumer().await?;
+        if std::mem::take(has_failed) {
+            tracing::warn!("events of the queue come again");
+        }
+        loop {
+            let free = self.free().await;
+            self.pull_some(&consumer, free).await?;
+        }
+    }
+
+    /// Waits until there is room for events. Returns for how many.
+    async fn free(&self) -> usize {
+        loop {
+            let fewer = self.held.fewer.notified();
+            let mut fewer = std::pin::pin!(fewer);
+            fewer.as_mut().enable();
+            let free = self.queue.options().at_once.saturating_sub(self.held.len());
+            if free > 0 {
+                return free;
+            }
+            fewer.await;
+        }
+    }
+
+    async fn pull_some(&self, consumer: &Consumer<pull::Config>, free: usize) -> Result<(), ClusterError> {
+        let unreachable = |error: &dyn std::fmt::Display| ClusterError::Unreachable(error.to_string());
+        let batch = consumer.batch().max_messages(free).expires(PULL).messages();
+        let mut messages = batch.await.map_err(|error| unreachable(&error))?;
+        while let Some(message) = messages.next().await {
+            self.take(message.map_err(|error| unreachable(&error))?).await;
+        }
+        Ok(())
+    }
+
+    async fn take(&self, message: Message) {
+        let Ok(info) = message.info() else { return };
+        let id = info.stream_sequence;
+        let taken = u32::try_from(info.delivered).unwrap_or(u32::MAX);
+        let payload = message.payload.clone();
+        let (_, acker) = message.split();
+        if !self.held.hold(id, acker, payload.clone(), taken) {
+            return;
+        }
+        if taken > MOST_TAKEN {
+            let error = "the worker that had it died, each time".to_owned();
+            return self.bury(id, Death { reason: "interrupted", error: Some(error), taken });
+        }
+        match QueuedEvent::decode(&payload, id, taken) {
+            Ok(row) => self.intake.take_in(row),
+            Err(error @ RecordError::Version(_)) if taken < MOST_TAKEN => {
+                tracing::warn!(id, %error, "an event of the queue is left to a later hookyard");
+                if let Some(held) = self.held.get(id) {
+                    // One that cannot be given back is given out again after a while.
+                    held.acker.ack_with(AckKind::Nak(Some(LATER))).await.ok();
+                }
+                QueuedEnded::Returned.emit();
+                self.held.release(id);
+            }
+            Err(error) => {
+                let reason = if error == RecordError::Damaged { "unreadable" } else { "newer" };
+                self.bury(id, Death { reason, error: Some(error.to_string()), taken });
+            }
+        }
+    }
+
+    fn bury(&self, id: u64, death: Death) {
+        tracing::warn!(id, reason = death.reason, "a message of the queue is a dead letter");
+        self.held.end(id, Ending::Dead(death));
+    }
+
+    /// Says that this worker is at work, so that no other one gets its events.
+    async fn say_at_work(self) {
+        let mut ticks = interval((self.queue.options().silence / 4).max(PAUSE));
+        loop {
+            ticks.tick().await;
+            for acker in self.held.ackers() {
+                // Another worker may get an event of which that cannot be said.
+                acker.ack_with(AckKind::Progress).await.ok();
+            }
+        }
+    }
+
+    async fn end_all(self, mut ended: mpsc::UnboundedReceiver<(u64, Ending)>) {
+        let mut endings = JoinSet::new();
+        loop {
+            tokio::select! {
+                next = ended.recv() => {
+                    let Some((id, ending)) = next else { return };
+                    endings.spawn(self.clone().end(id, ending));
+                }
+                Some(_) = endings.join_next() => {}
+            }
+        }
+    }
+
+    /// Tells the queue how a message has ended.
+    async fn end(self, id: u64, ending: Ending) {
+        let begun = Instant::now();
+        let mut is_buried = ending == Ending::Done;
+        while begun.elapsed() < LONGEST_ENDING
+            && let Some(held) = self.held.get(id)
+        {
+            if let (Ending::Dead(death), false) = (&ending, is_buried) {
+                match self.queue.bury(id, &held.payload, death).await {
+                    Ok(_) => is_buried = true,
+                    Err(why) => tracing::warn!(id, why = why.why(), "a dead letter cannot be put away"),
+                }
+            }
+            if is_buried && held.acker.double_ack().await.is_ok() {
+                let ended = if ending == Ending::Done { QueuedEnded::Acknowledged } else { QueuedEnded::Dead };
+                ended.emit();
+                break;
+            }
+            sleep(PAUSE).await;
+        }
+        self.held.release(id);
+        self.intake.settled(id);
+    }
+}

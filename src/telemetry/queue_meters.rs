@@ -1,0 +1,62 @@
+//! What happens to events of the queue of a cluster.
+
+use super::names;
+
+/// An event was put into the queue, or could not be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum QueuePut {
+    Stored,
+    /// The queue had it already.
+    Repeated,
+    Failed,
+}
+
+impl QueuePut {
+    /// Creates the series at zero, so that the rate of the first is seen.
+    pub(crate) fn expect_all() {
+        [Self::Stored, Self::Repeated, Self::Failed].into_iter().for_each(|put| put.add(0));
+    }
+
+    pub(crate) fn emit(self) {
+        self.add(1);
+    }
+
+    fn add(self, count: u64) {
+        let result = match self {
+            Self::Stored => "stored",
+            Self::Repeated => "repeated",
+            Self::Failed => "failed",
+        };
+        names::QUEUE_PUTS.counter([result]).increment(count);
+    }
+}
+
+/// A worker is done with an event of the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum QueuedEnded {
+    Acknowledged,
+    /// It is a dead letter.
+    Dead,
+    /// Another worker gets it.
+    Returned,
+}
+
+impl QueuedEnded {
+    /// Creates the series at zero, so that the rate of the first is seen.
+    pub(crate) fn expect_all() {
+        [Self::Acknowledged, Self::Dead, Self::Returned].into_iter().for_each(|ended| ended.add(0));
+    }
+
+    pub(crate) fn emit(self) {
+        self.add(1);
+    }
+
+    fn add(self, count: u64) {
+        let result = match self {
+            Self::Acknowledged => "acknowledged",
+            Self::Dead => "dead",
+            Self::Returned => "returned",
+        };
+        names::QUEUE_ENDED.counter([result]).increment(count);
+    }
+}

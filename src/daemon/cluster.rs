@@ -90,10 +90,13 @@ async fn work(
 ) -> Result<(), ServeError> {
     let counts = orchestrator.outbox_counts();
     let events = counts.waiting + counts.under_way;
+    if events > 0 {
+        return Err(ServeError::FullOutbox { events });
+    }
+    let is_up = orchestrator.work(queue_options(settings)).await.map_err(ServeError::Cluster)?;
     match silent {
-        _ if events > 0 => Err(ServeError::FullOutbox { events }),
-        Some(why) if !settings.cluster.trust_sync => Err(ServeError::UnknownSync { why }),
-        _ => orchestrator.work(queue_options(settings)).await.map_err(ServeError::Cluster),
+        Some(why) if is_up && !settings.cluster.trust_sync => Err(ServeError::UnknownSync { why }),
+        _ => Ok(()),
     }
 }
 

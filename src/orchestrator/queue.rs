@@ -31,10 +31,10 @@ const CONNECT_PATIENCE: Duration = Duration::from_millis(1500);
 const PAUSE: Duration = Duration::from_millis(500);
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connects to the queue. A store that does not answer is tried again.
+/// Connects to the queue. A store that does not answer is tried again. Returns whether it does.
 ///
 /// Returns an error if the queue can never be used.
-async fn connected(options: QueueOptions) -> Result<LifecycleQueue, ClusterError> {
+async fn connected(options: QueueOptions) -> Result<(LifecycleQueue, bool), ClusterError> {
     let queue = LifecycleQueue::connect(options).await?;
     let opened = async {
         loop {
@@ -45,8 +45,8 @@ async fn connected(options: QueueOptions) -> Result<LifecycleQueue, ClusterError
         }
     };
     match timeout(CONNECT_PATIENCE, opened).await {
-        Ok(opened) => opened.map(|()| queue),
-        Err(_) => Ok(queue),
+        Ok(opened) => opened.map(|()| (queue, true)),
+        Err(_) => Ok((queue, false)),
     }
 }
 
@@ -56,19 +56,19 @@ impl Orchestrator {
     /// Returns an error if that is impossible.
     pub(crate) async fn queue_lifecycle(&self, options: QueueOptions) -> Result<(), ClusterError> {
         QueuePut::expect_all();
-        let queue = connected(options).await?;
+        let (queue, _) = connected(options).await?;
         // Set once: a daemon has one queue.
         drop(self.0.context.queue.set(Arc::new(queue)));
         Ok(())
     }
 
     /// Gives events of the queue of a cluster to their hooks from now on. The store of this process has to be open, and nothing
-    /// may wait in its outbox.
+    /// may wait in its outbox. Returns whether the store answers.
     ///
     /// Returns an error if that is impossible.
-    pub(crate) async fn work(&self, options: QueueOptions) -> Result<(), ClusterError> {
+    pub(crate) async fn work(&self, options: QueueOptions) -> Result<bool, ClusterError> {
         let at_once = options.at_once;
-        let queue = connected(options).await?;
+        let (queue, is_up) = connected(options).await?;
         let context = &self.0.context;
         context.close_outbox();
         let worker = QueueWorker::start(queue, |held| {
@@ -79,7 +79,7 @@ impl Orchestrator {
         self.start_courier();
         // Set once: a daemon has one queue.
         drop(context.worker.set(worker));
-        Ok(())
+        Ok(is_up)
     }
 }
 

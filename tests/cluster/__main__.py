@@ -16,6 +16,7 @@ from pathlib import Path
 import balancer
 import capacity
 import demo
+import lifecycle
 import nats
 import promises
 import refusals
@@ -156,6 +157,9 @@ def arguments() -> argparse.Namespace:
         command.add_argument("--runs", type=int, default=Load.runs)
     commands.add_parser("refusals", help="what a node does with servers that it must not take for a store")
     commands.add_parser("promises", help="what three strict nodes promise: hooks that run once, counters, stops, halts")
+    queued = commands.add_parser("lifecycle", help="lifecycle events through the queue, while nodes, workers and the store are killed")
+    queued.add_argument("--kills", type=int, default=10)
+    queued.add_argument("--seed", type=int, default=1)
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")
     measuring.add_argument("--seconds", type=float, default=5.0)
     measuring.add_argument("--connections", type=int, default=16)
@@ -179,6 +183,7 @@ def main() -> int:
     options = arguments()
     commands = {"up": up, "down": down, "status": status, "check": check}
     commands |= {"demo": demo.run, "promises": promises.run, "refusals": refusals.run, "capacity": capacity.run}
+    commands |= {"lifecycle": lifecycle.run}
     try:
         if options.command not in ("down", "status"):
             options.program = program(options.program)

@@ -18,6 +18,7 @@ SECONDS = 0.015
 
 def main() -> None:
     log_path, node = sys.argv[1:3]
+    seconds = float(sys.argv[3]) if len(sys.argv) > 3 else SECONDS
     log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     replies = os.dup(1)
     lock = threading.Lock()
@@ -31,7 +32,7 @@ def main() -> None:
         # One write, so that the lines of several processes do not mix.
         line = f"{request.get('event_id')} {request.get('delivery', 1)} {node}\n"
         os.write(log, line.encode())
-        time.sleep(SECONDS)
+        time.sleep(seconds)
         halt = (request["envelope"].get("tool_input") or {}).get("halt")
         output = {"continue": False, "stopReason": "the budget is spent"} if halt else {}
         send({"id": request["id"], "output": output})

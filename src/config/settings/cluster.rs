@@ -60,7 +60,7 @@ settings! {
         lifecycle: LifecyclePlace as NullIsDefault<LifecyclePlace> = LifecyclePlace::Here,
 
         /// How much may wait in the queue when it is made. What it does not take waits in the outboxes of nodes.
-        queue_size: usize as Size = 1 << 30,
+        queue_size: usize as Size = 256 << 20,
 
         /// Time without a word of a worker after which another one gets the events that it had.
         worker_silence: Duration = Duration::from_secs(30),

@@ -271,22 +271,6 @@ impl LifecycleQueue {
         self.jetstream.get_stream(self.queue_name()).await.map_err(|error| unreachable(&error))
     }
 
-    #[cfg(feature = "cli")]
-    pub(super) async fn dead_stream(&self) -> Result<Stream, ClusterError> {
-        self.jetstream.get_stream(self.dead_name()).await.map_err(|error| unreachable(&error))
-    }
-
-    #[cfg(feature = "cli")]
-    pub(super) async fn put_back(&self, kind: &str, id: String, payload: Vec<u8>) -> Result<bool, NotPut> {
-        let message = PublishMessage::build().payload(payload.into()).message_id(id);
-        self.publish(self.queue_subject(kind), message).await
-    }
-
-    #[cfg(feature = "cli")]
-    pub(super) const fn workers() -> &'static str {
-        WORKERS
-    }
-
     pub(super) fn queue_name(&self) -> String {
         format!("QUEUE_{}", self.options.cluster.bucket)
     }

@@ -1,0 +1,304 @@
+"""Lifecycle events through the queue: nodes, workers and the store are killed, and what hooks got is counted."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nats
+from nodes import HOOK, WORKSPACE
+from ports import free_port
+from processes import Process, start, wait_for
+
+NAME = "hookyard"
+# How long a worker may be silent here. The default of 30 s would only make rounds longer.
+SILENCE = "2s"
+HOOK_SECONDS = "0.02"
+# At the end, events of killed workers come back once the store has waited for them.
+SETTLED = 90.0
+
+
+@dataclass
+class Party:
+    """A daemon: a node, or a worker."""
+
+    name: str
+    verb: str
+    here: Path
+    settings: dict[str, str]
+    process: Process | None = None
+
+    def prepare(self, log: Path, seconds: str) -> None:
+        hooks = self.here / "workspace/.openharness/hooks"
+        for made in (hooks, self.here / "home", self.here / "data", self.here / "state"):
+            made.mkdir(mode=0o700, parents=True)
+        command = f"exec python3 {HOOK} {log} {self.name} {seconds}"
+        handler = {"type": "command", "command": command, "mode": "worker", "timeout_seconds": 20}
+        (hooks / "note.yaml").write_text(json.dumps({"name": "note", "events": ["run_completed"], "handler": handler}))
+
+    def start(self, program: str) -> None:
+        here = self.here
+        settings = {
+            "node": self.name,
+            "listen.socket": here / "s",
+            "listen.control_socket": here / "c",
+            "data": here / "data",
+            "state_directory": here / "state",
+            "trust": "off",
+            "workspaces": f"{{{WORKSPACE}: {{root: {here / 'workspace'}}}}}",
+        } | self.settings
+        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        command = [program, self.verb, "--home", str(here / "home"), *words]
+        self.process = start(self.name, command, here / "log", here)
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        assert self.process
+        self.process.send(number)
+        self.process.wait()
+
+    def ask(self, method: str, path: str, body: dict | None = None) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("hookyard")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.settimeout(10)
+            connection.sock.connect(str(self.here / "c"))
+            connection.request(method, path, json.dumps(body) if body else None, {"content-type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+
+    def ready(self) -> bool:
+        try:
+            return self.ask("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+
+class Wire:
+    """As much of the protocol of NATS as is needed to ask and to publish."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=5)
+        self.lines = self.socket.makefile("rb")
+        self.lines.readline()
+        self.socket.sendall(b'CONNECT {"verbose":false,"headers":true}\r\nSUB inbox 1\r\n')
+
+    def ask(self, subject: str, payload: bytes) -> dict:
+        self.socket.sendall(b"PUB %s inbox %d\r\n%s\r\n" % (subject.encode(), len(payload), payload))
+        while not (line := self.lines.readline()).startswith(b"MSG"):
+            if line.startswith(b"PING"):
+                self.socket.sendall(b"PONG\r\n")
+        return json.loads(self.lines.read(int(line.split()[-1])))
+
+    def messages(self, stream: str) -> int:
+        return self.ask(f"$JS.API.STREAM.INFO.{stream}", b"")["state"]["messages"]
+
+    def last(self, stream: str, subject: str) -> dict | None:
+        return self.ask(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps({"last_by_subj": subject}).encode()).get("message")
+
+
+@dataclass
+class Bench:
+    """A server of the store, a node and two workers."""
+
+    program: str
+    server: str
+    here: Path
+    node: Party = field(init=False)
+    workers: list[Party] = field(init=False)
+    accepted: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clients, monitor = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        store = f"jetstream {{ store_dir: \"{self.here}/store\", sync_interval: always, max_file_store: 2GB }}"
+        (self.here / "nats.conf").write_text(f'server_name: s1\nlisten: "{self.clients}"\nhttp: "{monitor}"\n{store}\n')
+        shared = {
+            "cluster.store": f"[nats://{self.clients}]", "cluster.monitoring": f"[http://{monitor}]",
+            "cluster.replicas": "1", "cluster.trust_sync": "true", "cluster.worker_silence": SILENCE,
+        }
+        self.log = self.here / "asked"
+        self.node = Party("n1", "serve", self.here / "n1", shared | {"cluster.lifecycle": "queue"})
+        self.workers = [Party(name, "work", self.here / name, shared) for name in ("w1", "w2")]
+        for party in self.parties:
+            party.prepare(self.log, HOOK_SECONDS)
+        self.start_store()
+        for party in self.parties:
+            party.start(self.program)
+            wait_for(party.ready, f"{party.name} to be ready")
+
+    @property
+    def parties(self) -> list[Party]:
+        return [self.node, *self.workers]
+
+    def start_store(self) -> None:
+        command = [self.server, "--config", str(self.here / "nats.conf")]
+        self.store = start("store", command, self.here / "nats.log", self.here)
+
+    def end(self) -> None:
+        for process in [*(party.process for party in self.parties), self.store]:
+            if process is not None:
+                process.send(signal.SIGKILL)
+                process.wait()
+
+    def send(self, event_id: str, run: str = "r", **more: object) -> bool:
+        """Whether the node has accepted it: an event without an answer may have been, and does not count."""
+        body = {"event": "run_completed", "session_id": "s", "run_id": run, "event_id": event_id, "workspace_id": WORKSPACE}
+        try:
+            status, _ = self.node.ask("POST", "/v1/events", body | {"wait": False} | more)
+        except OSError:
+            return False
+        if status == 200:
+            self.accepted.append(event_id)
+        return status == 200
+
+    def asked(self) -> dict[str, list[tuple[int, str]]]:
+        """The deliveries of each event, in the order in which they began, and which worker had it."""
+        found = defaultdict(list)
+        for line in self.log.read_text().splitlines() if self.log.exists() else []:
+            event_id, delivery, worker = line.split()
+            found[event_id].append((int(delivery), worker))
+        return found
+
+    def settle(self) -> None:
+        wait_for(lambda: set(self.accepted) <= set(self.asked()), "all accepted events", SETTLED)
+        wait_for(lambda: Wire(self.clients).messages(f"QUEUE_{NAME}") == 0, "an empty queue", SETTLED)
+
+
+def expect(condition: bool, what: str, found: object) -> None:
+    if not condition:
+        raise RuntimeError(f"{what}; found {found}")
+
+
+def each_once(bench: Bench) -> None:
+    sent = [f"once-{number}" for number in range(50)]
+    expect(all(bench.send(event_id, f"r{event_id}") for event_id in sent), "all are accepted", bench.accepted)
+    expect(bench.send(sent[0], f"r{sent[0]}"), "a repetition is accepted", sent[0])
+    bench.settle()
+    asked = bench.asked()
+    expect(all(len(asked[one]) == 1 and asked[one][0][0] == 1 for one in sent), "each is delivered once", asked)
+    expect({worker for one in sent for _, worker in asked[one]} <= {"w1", "w2"}, "by workers alone", asked)
+    status, answer = bench.workers[0].ask("POST", "/v1/events", {"event": "run_completed", "session_id": "s", "run_id": "r"})
+    expect(status == 400 and b'"worker"' in answer, "a worker takes no events of hosts", answer)
+
+
+def store_away(bench: Bench) -> None:
+    bench.store.send(signal.SIGKILL)
+    bench.store.wait()
+    sent = [f"away-{number}" for number in range(20)]
+    expect(all(bench.send(event_id) for event_id in sent), "accepted without a store", bench.accepted[-20:])
+    # Some attempts to reach it fail meanwhile, and after a kill the outbox has the events still.
+    time.sleep(2)
+    bench.node.kill()
+    bench.node.start(bench.program)
+    time.sleep(1)
+    bench.start_store()
+    wait_for(bench.node.ready, "the node to be ready")
+    bench.settle()
+    asked = bench.asked()
+    expect(all(len(asked[one]) == 1 for one in sent), "each is delivered once, later", {one: asked[one] for one in sent})
+
+
+def poison(bench: Bench) -> None:
+    wire = Wire(bench.clients)
+    subject = f"hookyard-queue.{NAME}.run_completed"
+    for bad in (b"", b"no event", b'{"v":1,"workspace":"shop"', b"x" * 900_000, b'{"v":1,"workspace":"shop","delivery":1,"event":{"v":1}}'):
+        wire.ask(subject, bad)
+    wait_for(lambda: Wire(bench.clients).messages(f"DEAD_{NAME}") == 5, "five dead letters")
+    last = wire.last(f"DEAD_{NAME}", f"hookyard-dead.{NAME}.unreadable")
+    expect(last is not None and "hdrs" in last, "a dead letter with its reason", last)
+    wire.ask(subject, b'{"v":2,"something":"new"}')
+    expect(bench.send("after-poison"), "accepted", None)
+    wait_for(lambda: "after-poison" in bench.asked(), "the event behind one of a later version")
+    expect(wire.messages(f"DEAD_{NAME}") == 5, "one of a later version is left to later workers", wire.messages(f"DEAD_{NAME}"))
+    wire.ask(f"$JS.API.STREAM.PURGE.QUEUE_{NAME}", b"")
+
+
+def worker_stopped(bench: Bench) -> None:
+    """SIGTERM loses and repeats nothing."""
+    sent = [f"stopped-{number}" for number in range(200)]
+    for number, event_id in enumerate(sent):
+        expect(bench.send(event_id, f"r{number % 20}"), "accepted", event_id)
+        if number == 100:
+            bench.workers[0].kill(signal.SIGTERM)
+    bench.settle()
+    asked = bench.asked()
+    twice = {one: asked[one] for one in sent if len(asked[one]) != 1}
+    expect(not twice, "each is delivered once", twice)
+    bench.workers[0].start(bench.program)
+    wait_for(bench.workers[0].ready, "w1 to be ready")
+
+
+def kills(bench: Bench, count: int, seed: int) -> dict[str, int]:
+    draw, begun, stop = random.Random(seed), len(bench.accepted), threading.Event()
+
+    def load() -> None:
+        number = 0
+        while not stop.is_set():
+            bench.send(f"k{number}", f"r{number % 30}")
+            number += 1
+            time.sleep(0.005)
+
+    sending = threading.Thread(target=load)
+    sending.start()
+    try:
+        for _ in range(count):
+            time.sleep(draw.uniform(0.1, 0.6))
+            killed = draw.choice([*bench.parties, None])
+            if killed is None:
+                bench.store.send(signal.SIGKILL)
+                bench.store.wait()
+                bench.start_store()
+                continue
+            killed.kill()
+            killed.start(bench.program)
+            wait_for(killed.ready, f"{killed.name} to be ready")
+    finally:
+        stop.set()
+        sending.join()
+    accepted = bench.accepted[begun:]
+    try:
+        bench.settle()
+    except TimeoutError as error:
+        print(error, file=sys.stderr)
+    asked = bench.asked()
+    again = [delivery for one in accepted for delivery, _ in sorted(asked[one])[1:]]
+    return {
+        "kills": count,
+        "accepted": len(accepted),
+        "lost": sum(not asked[one] for one in accepted),
+        "twice": sum(len(asked[one]) > 1 for one in accepted),
+        "repetitions not marked": sum(delivery == 1 for delivery in again),
+    }
+
+
+def run(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="hookyard-lifecycle-") as made:
+        bench = Bench(options.program, nats.program(), Path(made))
+        try:
+            for check in (each_once, store_away, poison, worker_stopped):
+                check(bench)
+                print(f"{check.__name__.replace('_', ' ')}: as promised", flush=True)
+            counted = kills(bench, options.kills, options.seed)
+        except BaseException:
+            for party in bench.parties:
+                print(f"== {party.name}", *(party.here / "log").read_text().splitlines()[-15:], sep="\n", file=sys.stderr)
+            raise
+        finally:
+            bench.end()
+    print("; ".join(f"{what}: {number}" for what, number in counted.items()))
+    return 1 if counted["lost"] or counted["repetitions not marked"] else 0

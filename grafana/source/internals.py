@@ -367,6 +367,22 @@ def internals():
             stacked=True,
         ),
         lines(
+            "Into the queue",
+            "Lifecycle events that this node put into the queue of its cluster, by whether they were there already, and attempts that failed.",
+            "ops",
+            [by("hookyard_queue_puts_total", HERE, "result")],
+            colors={"stored": GREEN, "failed": RED},
+            stacked=True,
+        ),
+        lines(
+            "Out of the queue",
+            "Events of the queue that this worker has acknowledged, made dead letters or given back.",
+            "ops",
+            [by("hookyard_queue_ended_total", HERE, "result")],
+            colors={"acknowledged": GREEN, "dead": RED},
+            stacked=True,
+        ),
+        lines(
             "Time to store",
             "How long it took until a majority of the servers had a halt, or until that failed.",
             "s",

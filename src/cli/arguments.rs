@@ -10,8 +10,6 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-#[cfg(feature = "cluster")]
-use super::{cluster::ClusterCommand, work::WorkCommand};
 #[cfg(feature = "daemon")]
 use super::{
     add::AddCommand,
@@ -50,6 +48,8 @@ use super::{
     test::TestCommand,
     trust::TrustCommand,
 };
+#[cfg(feature = "cluster")]
+use super::{cluster::ClusterCommand, work::WorkCommand};
 use crate::model::io_reason;
 
 const FOOTER: &str = "\

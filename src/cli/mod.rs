@@ -216,9 +216,9 @@ fn run_of_daemon(command: CliCommand, screen: &Screen) -> CliResult {
         #[cfg(feature = "cluster")]
         CliCommand::Work(work) if work.only_checks() => work.show_check(screen),
         #[cfg(feature = "cluster")]
-        CliCommand::Work(work) => work
-            .prepared()
-            .and_then(|(daemon, source)| on_runtime(Box::pin(daemon.run(source, screen)))),
+        CliCommand::Work(work) => {
+            work.prepared().and_then(|(daemon, source)| on_runtime(Box::pin(daemon.run(source, screen))))
+        }
         CliCommand::Relay(relay) => Ok(relay.run(screen)),
         CliCommand::Record(record) => record.run(screen),
         CliCommand::Stop(stop) => stop.run(screen),

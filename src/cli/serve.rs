@@ -118,9 +118,9 @@ pub(super) struct ServeCommand {
     #[command(flatten)]
     pub(super) settings: SettingsFlags,
 
-    /// It is a worker, which takes events from a queue only
+    /// Where hooks of lifecycle events run, if the command decides that
     #[arg(skip)]
-    pub(super) is_worker: bool,
+    pub(super) lifecycle: Option<LifecyclePlace>,
 }
 
 /// Reads an IP address and a port; `localhost` is 127.0.0.1.
@@ -231,8 +231,8 @@ impl ServeCommand {
 
     /// The settings, overridden by flags.
     fn with_flags(&self, mut settings: Settings) -> Result<Settings, CliError> {
-        if self.is_worker {
-            settings.cluster.lifecycle = LifecyclePlace::Work;
+        if let Some(lifecycle) = self.lifecycle {
+            settings.cluster.lifecycle = lifecycle;
         }
         let listen = &mut settings.listen;
         override_path(&mut listen.socket, self.socket.as_deref())?;

@@ -12,7 +12,7 @@ use super::{
     serve::{ServeCommand, tcp_address},
     serve_check::ServeCheckFlags,
 };
-use crate::daemon::ListenerSource;
+use crate::{config::LifecyclePlace, daemon::ListenerSource};
 
 const FOOTER: &str = "\
 Examples:
@@ -87,7 +87,7 @@ impl WorkCommand {
             log: self.log,
             check: self.check,
             settings: self.settings,
-            is_worker: true,
+            lifecycle: Some(LifecyclePlace::Work),
         }
     }
 

@@ -108,10 +108,10 @@ pub(crate) use quantity::{duration, size};
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
 pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, BundleSettings, ClusterSettings, DataDirectory,
-    HaltSharing, HandlerMode, LifecyclePlace, HandlerSettings, HttpSettings, LevelSandboxSettings, LevelSettings,
-    LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, OutboxSettings, PoolSettings,
-    SandboxLimitSettings, SandboxSettings, SecretSources, Settings, ShipFormat, ShipSettings, StalePolicy,
-    TraceSettings, UnsurePolicy, WorkerPoolSettings, WorkspaceSettings,
+    HaltSharing, HandlerMode, HandlerSettings, HttpSettings, LevelSandboxSettings, LevelSettings,
+    LifecyclePlace, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, OutboxSettings,
+    PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings, ShipFormat, ShipSettings,
+    StalePolicy, TraceSettings, UnsurePolicy, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use settings_levels::{ADOPTED_FLAG, adopted_file, is_adopting_relay};

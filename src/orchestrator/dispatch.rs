@@ -19,9 +19,7 @@ use super::{
 };
 use crate::{
     dialect,
-    model::{
-        Arrival, Delivery, DialectName, Event, EventError, EventKind, Outcome, RunKey, WorkspaceId,
-    },
+    model::{Arrival, Delivery, DialectName, Event, EventError, EventKind, Outcome, RunKey, WorkspaceId},
     registry::Plan,
     run::{
         AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, HaltNotStored, IdempotencyKey,

@@ -6,16 +6,16 @@ use super::{
     error::{DispatchError, Overload},
     handle::Inner,
 };
+use crate::{
+    model::{Delivery, Event, Workspace},
+    registry::Plan,
+    run::{CourseTicket, OutboxRefusal},
+};
 #[cfg(not(feature = "cluster"))]
 use crate::{
     model::{Outcome, RunKey},
     registry::Snapshot,
     run::EventSender,
-};
-use crate::{
-    model::{Delivery, Event, Workspace},
-    registry::Plan,
-    run::{CourseTicket, OutboxRefusal},
 };
 
 impl Inner {

@@ -119,7 +119,7 @@ impl Inner {
     }
 
     /// Puts an event of the outbox into the queue. Returns it if there is none, or if the queue takes no event of its size.
-    pub(super) async fn forward(
+    pub(super) fn forward(
         &self,
         outbox: &Arc<Outbox>,
         due: DueEvent,

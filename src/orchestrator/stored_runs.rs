@@ -227,7 +227,7 @@ async fn deliver(orchestrator: Weak<Inner>, outbox: Arc<Outbox>) {
         && let Some(inner) = orchestrator.upgrade()
     {
         #[cfg(feature = "cluster")]
-        let Some((due, place)) = inner.forward(&outbox, due, place).await else { continue };
+        let Some((due, place)) = inner.forward(&outbox, due, place) else { continue };
         inner.deliver_again(&outbox, due, place).await;
     }
 }

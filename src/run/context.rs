@@ -12,10 +12,10 @@ use super::{
     answer_budget::AnswerLimits, directory::RunDirectory, message::Notice, notify::OutcomeObserver,
     outbox::Outbox,
 };
-#[cfg(feature = "cluster")]
-use crate::store::{LifecycleQueue, QueueWorker, SharedHalts};
 #[cfg(all(test, feature = "daemon"))]
 use crate::store::tests::SimulatedMount;
+#[cfg(feature = "cluster")]
+use crate::store::{LifecycleQueue, QueueWorker, SharedHalts};
 use crate::{pool::HandlerPools, store::Freshness, telemetry::Meters};
 
 /// What the actors of all runs share.

@@ -45,10 +45,10 @@ pub(crate) use message::{
 };
 pub use message::{Notice, RunRef};
 pub use notify::{FinishedEvent, OutcomeObserver};
-#[cfg(feature = "daemon")]
-pub(crate) use outbox::OutboxPhase;
 #[cfg(feature = "cluster")]
 pub(crate) use outbox::NotAccepted;
+#[cfg(feature = "daemon")]
+pub(crate) use outbox::OutboxPhase;
 pub(crate) use outbox::{CourseTicket, Outbox, OutboxEntry, OutboxRefusal};
 #[cfg(feature = "store")]
 pub(crate) use outbox::{DueEvent, OutboxCounts, OutboxLimits};

@@ -53,11 +53,11 @@ pub(crate) use freshness::{Freshness, Unsure};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxChange, RowReceiver};
 pub(crate) use outbox::{OutboxRow, OutboxStore, StoredOutbox};
+#[cfg(feature = "cluster")]
+pub(crate) use queue::{EventIntake, LifecycleQueue, NotPut, QueueOptions, QueueWorker, QueuedEvent};
 #[cfg(feature = "daemon")]
 pub(crate) use record::RecordError;
 pub(crate) use record::{DeadLetter, DeadLetterReason, DeliveryProgress, StoredHalt, StoredRun, TakenTurn};
-#[cfg(feature = "cluster")]
-pub(crate) use queue::{EventIntake, LifecycleQueue, NotPut, QueueOptions, QueueWorker, QueuedEvent};
 #[cfg(feature = "cluster")]
 pub use shared::ClusterError;
 #[cfg(all(feature = "cli", feature = "cluster"))]

@@ -14,7 +14,9 @@ pub(crate) enum QueuePut {
 impl QueuePut {
     /// Creates the series at zero, so that the rate of the first is seen.
     pub(crate) fn expect_all() {
-        [Self::Stored, Self::Repeated, Self::Failed].into_iter().for_each(|put| put.add(0));
+        for put in [Self::Stored, Self::Repeated, Self::Failed] {
+            put.add(0);
+        }
     }
 
     pub(crate) fn emit(self) {
@@ -44,7 +46,9 @@ pub(crate) enum QueuedEnded {
 impl QueuedEnded {
     /// Creates the series at zero, so that the rate of the first is seen.
     pub(crate) fn expect_all() {
-        [Self::Acknowledged, Self::Dead, Self::Returned].into_iter().for_each(|ended| ended.add(0));
+        for ended in [Self::Acknowledged, Self::Dead, Self::Returned] {
+            ended.add(0);
+        }
     }
 
     pub(crate) fn emit(self) {

@@ -338,7 +338,9 @@ impl TicketOwner for Outbox {
             _ if is_dead => {}
             DeliveryEnded::Cancelled | DeliveryEnded::Repeated => Self::forget(&mut state, id),
             // When the event was accepted, nobody had agreed to the hook.
-            DeliveryEnded::Untrusted if is_first && self.origin == OutboxOrigin::Own => Self::forget(&mut state, id),
+            DeliveryEnded::Untrusted if is_first && self.origin == OutboxOrigin::Own => {
+                Self::forget(&mut state, id);
+            }
             DeliveryEnded::Untrusted => {
                 state.note(id, results);
                 Self::bury(&mut state, id, DeadLetterReason::Untrusted);

@@ -76,8 +76,7 @@ impl Outbox {
         event: &Arc<Event>,
         required: Vec<HookName>,
     ) -> Result<(), NotAccepted> {
-        let (id, stored) =
-            self.add_row(workspace, event, required, false).map_err(NotAccepted::Refused)?;
+        let (id, stored) = self.add_row(workspace, event, required, false).map_err(NotAccepted::Refused)?;
         let mut being_written = BeingWritten { outbox: self, id, is_refused: false };
         let Some(stored) = stored else { return Ok(()) };
         let stored = written(stored).await;

@@ -1,9 +1,6 @@
 //! The messages that a worker has, and what becomes of them: what its outbox writes down, the queue is told.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_nats::jetstream::message::Acker;
 use bytes::Bytes;

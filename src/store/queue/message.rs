@@ -8,10 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     model::{Event, HookName, WorkspaceId},
-    store::{
-        DeliveryProgress, OutboxRow, RecordError, encode_event, event_record,
-        record::check_version,
-    },
+    store::{DeliveryProgress, OutboxRow, RecordError, encode_event, event_record, record::check_version},
 };
 
 /// The version of the format.
@@ -80,7 +77,9 @@ impl QueuedEvent {
     /// content is the same too: ids may come from a model.
     pub(super) fn id(&self) -> String {
         let arrival = self.event.arrival.map(|arrival| arrival.decision_id().to_string());
-        if self.event.id.is_none() && let Some(decision) = arrival {
+        if self.event.id.is_none()
+            && let Some(decision) = arrival
+        {
             return decision;
         }
         let mut content = Event::clone(&self.event);

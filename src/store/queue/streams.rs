@@ -21,10 +21,7 @@ use async_nats::{
 };
 use tokio::time::timeout;
 
-use super::{
-    QueueOptions,
-    message::QueuedEvent,
-};
+use super::{QueueOptions, message::QueuedEvent};
 use crate::store::shared::{ClusterError, REQUEST_TIMEOUT, check_server, connect, unreachable};
 
 /// How long the queue knows the id of an event, so that one that is put twice is there once.
@@ -123,7 +120,8 @@ impl LifecycleQueue {
         match self.jetstream.get_stream(&name).await {
             Ok(stream) => return Ok(stream),
             Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
+                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                }
                 _ => return Err(unreachable(&error)),
             },
         }

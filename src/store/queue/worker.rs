@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::jetstream::{AckKind, Message, consumer::{Consumer, pull}};
+use async_nats::jetstream::{
+    AckKind, Message,
+    consumer::{Consumer, pull},
+};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::{
@@ -122,7 +125,10 @@ impl WorkerCore {
         }
     }
 
-    async fn pull_from_consumer(&self, has_failed: &mut bool) -> Result<std::convert::Infallible, ClusterError> {
+    async fn pull_from_consumer(
+        &self,
+        has_failed: &mut bool,
+    ) -> Result<std::convert::Infallible, ClusterError> {
         self.queue.open().await?;
         let consumer = self.queue.consumer().await?;
         if std::mem::take(has_failed) {
@@ -233,7 +239,8 @@ impl WorkerCore {
                 }
             }
             if is_buried && held.acker.double_ack().await.is_ok() {
-                let ended = if ending == Ending::Done { QueuedEnded::Acknowledged } else { QueuedEnded::Dead };
+                let ended =
+                    if ending == Ending::Done { QueuedEnded::Acknowledged } else { QueuedEnded::Dead };
                 ended.emit();
                 break;
             }

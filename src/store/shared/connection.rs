@@ -37,8 +37,7 @@ pub(in crate::store) async fn connect(options: &ClusterOptions) -> Result<Client
         .request_timeout(Some(REQUEST_TIMEOUT))
         .ping_interval(PING)
         .reconnect_delay_callback(|attempts| {
-            LONGEST_PAUSE
-                .min(Duration::from_millis(50) * u32::try_from(attempts).unwrap_or(u32::MAX).min(16))
+            LONGEST_PAUSE.min(Duration::from_millis(50) * u32::try_from(attempts).unwrap_or(u32::MAX).min(16))
         })
         .event_callback(report);
     check_credentials(options)?;

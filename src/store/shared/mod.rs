@@ -41,8 +41,8 @@ use super::{StoredHalt, freshness::WhenUnsure};
 use crate::model::RunKey;
 
 pub(crate) use beats::NodeFacts;
-pub(in crate::store) use connection::{REQUEST_TIMEOUT, check_server, connect};
 pub(crate) use cluster_store::ClusterStore;
+pub(in crate::store) use connection::{REQUEST_TIMEOUT, check_server, connect};
 pub use error::ClusterError;
 pub(in crate::store) use error::unreachable;
 pub(crate) use halts::SharedHalts;

@@ -93,6 +93,7 @@ const MORE_COMMANDS: [&[&str]; 46] = [
     ],
     &["bundle", "verify", "bundle.tar.gz"],
     &["cluster", "status"],
+    &["work", "--check"],
     &["schema", "event"],
     &["completions", "bash"],
     &["man"],

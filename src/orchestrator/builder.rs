@@ -19,8 +19,7 @@ use super::{
     handle::{EventLog, Inner, Orchestrator, most_anonymous, most_in_flight},
     load_report::LoadReport,
     native_hook::NativeHook,
-    workspace_table::WorkspaceTable,
-    workspace_table::with_real_root,
+    workspace_table::{WorkspaceTable, with_real_root},
 };
 use crate::{
     config::{self, LoadOptions, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
@@ -35,7 +34,7 @@ use crate::{
     },
     model::{HandlerKind, Hook, Workspace, WorkspaceId},
     pool::{HandlerPools, HookLimits, NativeTaskPool, Pool, PoolLimits},
-    run::{AnswerLimits, OutcomeObserver, RunContext, RunDirectory},
+    run::{AnswerLimits, OutcomeObserver, QueueEnds, RunContext, RunDirectory},
     supervisor::{Supervisor, SupervisorArguments, WorkspaceSnapshots},
     telemetry::Meters,
 };
@@ -343,10 +342,7 @@ fn run_context(
         freshness: OnceLock::new(),
         #[cfg(feature = "cluster")]
         cluster: OnceLock::new(),
-        #[cfg(feature = "cluster")]
-        queue: OnceLock::new(),
-        #[cfg(feature = "cluster")]
-        worker: OnceLock::new(),
+        ends: QueueEnds::default(),
         #[cfg(all(test, feature = "daemon"))]
         simulated_disk: std::sync::OnceLock::new(),
     }

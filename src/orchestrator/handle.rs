@@ -156,7 +156,7 @@ impl Orchestrator {
         self.0.closed.store(true, Ordering::Release);
         self.0.context.close_outbox();
         #[cfg(feature = "cluster")]
-        if let Some(worker) = self.0.context.worker.get() {
+        if let Some(worker) = self.0.context.ends.worker.get() {
             worker.stop_pulling();
         }
         // A send fails only if the supervisor is gone already.
@@ -174,7 +174,7 @@ impl Orchestrator {
             pool.end_escaped().await;
         }
         #[cfg(feature = "cluster")]
-        if let Some(worker) = self.0.context.worker.get() {
+        if let Some(worker) = self.0.context.ends.worker.get() {
             worker.close().await;
         }
         if let Some(store) = self.0.context.directory.store() {

@@ -46,7 +46,7 @@ impl Inner {
 }
 
 #[cfg(not(feature = "cluster"))]
-#[expect(clippy::unused_self, clippy::unused_async, clippy::unnecessary_wraps, reason = "as with clusters")]
+#[expect(clippy::unused_self, clippy::unused_async, reason = "as with clusters")]
 impl Inner {
     /// There is no queue in this build.
     pub(super) fn is_queued(&self, _: &Event, _: &Plan) -> bool {

@@ -58,7 +58,7 @@ impl Orchestrator {
         QueuePut::expect_all();
         let (queue, _) = connected(options).await?;
         // Set once: a daemon has one queue.
-        drop(self.0.context.queue.set(Arc::new(queue)));
+        drop(self.0.context.ends.queue.set(Arc::new(queue)));
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Orchestrator {
         });
         self.start_courier();
         // Set once: a daemon has one queue.
-        drop(context.worker.set(worker));
+        drop(context.ends.worker.set(worker));
         Ok(is_up)
     }
 }
@@ -87,7 +87,7 @@ impl Inner {
     /// Whether an event goes into the queue: nobody waits for it, and what its hooks do counts for no other event of its run,
     /// which workers do not know.
     pub(super) fn is_queued(&self, event: &Event, plan: &Plan) -> bool {
-        self.context.queue.get().is_some() && !leaves_traces(event, plan)
+        self.context.ends.queue.get().is_some() && !leaves_traces(event, plan)
     }
 
     /// Takes an event in that goes into the queue: it is on disk when it is answered.
@@ -125,7 +125,7 @@ impl Inner {
         due: DueEvent,
         place: OwnedSemaphorePermit,
     ) -> Option<(DueEvent, OwnedSemaphorePermit)> {
-        let Some(queue) = self.context.queue.get() else { return Some((due, place)) };
+        let Some(queue) = self.context.ends.queue.get() else { return Some((due, place)) };
         // One that may be in the queue already is a repetition.
         let delivery = due.progress.deliveries.saturating_add(u32::from(!due.is_unsent)).max(1);
         let queued = QueuedEvent {

@@ -18,6 +18,17 @@ use crate::store::tests::SimulatedMount;
 use crate::store::{LifecycleQueue, QueueWorker, SharedHalts};
 use crate::{pool::HandlerPools, store::Freshness, telemetry::Meters};
 
+/// The ends of the queue of a cluster. None in a process outside of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct QueueEnds {
+    /// Where lifecycle events go that nobody waits for. Set once, on a node.
+    #[cfg(feature = "cluster")]
+    pub(crate) queue: OnceLock<Arc<LifecycleQueue>>,
+    /// What takes events out of it. Set once, on a worker.
+    #[cfg(feature = "cluster")]
+    pub(crate) worker: OnceLock<QueueWorker>,
+}
+
 /// What the actors of all runs share.
 #[derive(Debug)]
 pub(crate) struct RunContext {
@@ -42,12 +53,9 @@ pub(crate) struct RunContext {
     /// The halts that the daemons of a cluster share, if there is one. Set once.
     #[cfg(feature = "cluster")]
     pub(crate) cluster: OnceLock<Arc<SharedHalts>>,
-    /// Where lifecycle events go that nobody waits for, if there is a queue for them. Set once.
-    #[cfg(feature = "cluster")]
-    pub(crate) queue: OnceLock<Arc<LifecycleQueue>>,
-    /// What takes events out of a queue, if this is a worker. Set once.
-    #[cfg(feature = "cluster")]
-    pub(crate) worker: OnceLock<QueueWorker>,
+    /// The ends of the queue of a cluster that this process has.
+    #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "there is no cluster in this build"))]
+    pub(crate) ends: QueueEnds,
     /// The disk on which stores are opened in a simulation.
     #[cfg(all(test, feature = "daemon"))]
     pub(crate) simulated_disk: OnceLock<SimulatedMount>,

@@ -31,7 +31,7 @@ mod verdict_merge;
 
 pub(crate) use actor::RunActor;
 pub(crate) use answer_budget::AnswerLimits;
-pub(crate) use context::RunContext;
+pub(crate) use context::{QueueEnds, RunContext};
 pub use course::{Course, Progress};
 #[cfg(feature = "daemon")]
 pub(crate) use decision_id::name_decisions;

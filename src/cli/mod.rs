@@ -80,6 +80,8 @@ mod status;
 #[cfg(feature = "daemon")]
 mod stop;
 mod table;
+#[cfg(feature = "daemon")]
+mod tcp_address;
 mod test;
 #[cfg(feature = "daemon")]
 mod top;

@@ -9,8 +9,9 @@ use super::{
     flags::SettingsFlags,
     logs::LogFormat,
     screen::Screen,
-    serve::{ServeCommand, tcp_address},
+    serve::ServeCommand,
     serve_check::ServeCheckFlags,
+    tcp_address::tcp_address,
 };
 use crate::{config::LifecyclePlace, daemon::ListenerSource};
 

@@ -60,11 +60,13 @@ const STILL: [(&str, &str, &str); 29] = [
 ];
 
 /// Panels whose metrics only a node of a cluster has, by dashboard and title.
-const OF_A_CLUSTER: [(&str, &str); 4] = [
+const OF_A_CLUSTER: [(&str, &str); 6] = [
     ("internals", "Halts of other nodes known"),
     ("internals", "Halts of the cluster"),
     ("internals", "Writes to the store"),
     ("internals", "Time to store"),
+    ("internals", "Into the queue"),
+    ("internals", "Out of the queue"),
 ];
 
 /// Series that alerts look for and do not find.

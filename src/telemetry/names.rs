@@ -169,9 +169,9 @@ table! {
         "1 if this daemon knows all halts of its cluster, 0 if its store has not been heard of for `cluster.stale_after`.";
     CLUSTER_HALTS "hookyard_cluster_halts" Gauge Count ["state"]
         "Halts of the cluster that this daemon knows: stored, or not in the store yet.";
-    QUEUE_PUTS "hookyard_queue_puts_total" Counter Count ["result"]
+    QUEUE_PUTS "hookyard_cluster_queue_puts_total" Counter Count ["result"]
         "Lifecycle events that this node put into the queue of its cluster, by whether they were there already, and attempts that failed.";
-    QUEUE_ENDED "hookyard_queue_ended_total" Counter Count ["result"]
+    QUEUE_ENDED "hookyard_cluster_queue_ended_total" Counter Count ["result"]
         "Events of the queue that this worker has acknowledged, made dead letters or given back.";
     OUTBOX_RECORDS "hookyard_outbox_records" Gauge Count ["state"]
         "Lifecycle events in the outbox: under way, waiting to be delivered again, and dead letters.";

@@ -92,7 +92,7 @@ pub(super) fn is_canonical(dialect: DialectName, bytes: &[u8]) -> bool {
 }
 
 /// Advice for an event that is valid in another dialect.
-fn other_dialect_hint(dialect: DialectName, bytes: &[u8]) -> Option<String> {
+pub(super) fn other_dialect_hint(dialect: DialectName, bytes: &[u8]) -> Option<String> {
     let reads =
         |other: &&DialectName| **other != dialect && dialect::named(**other).read_event(bytes).is_ok();
     let other = DialectName::ALL.iter().find(reads)?;

@@ -181,7 +181,7 @@ pub(super) fn print_unreadable_lines(recording: &Recording, screen: &Screen) {
     for unreadable in recording.unreadable.iter().take(MOST_LISTED) {
         screen.error(
             &format!("{name}:{}: {}", unreadable.line, escape::line(&unreadable.message)),
-            unreadable.help,
+            unreadable.help.as_deref(),
         );
     }
     let more = recording.unreadable.len().saturating_sub(MOST_LISTED);

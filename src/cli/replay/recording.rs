@@ -1,6 +1,7 @@
 //! Reads a recording: one event per line. A line that cannot be read is reported and skipped.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
@@ -8,7 +9,7 @@ use std::{
 
 use super::super::{
     escape,
-    event_input::{CANONICAL_HINT, is_canonical},
+    event_input::{CANONICAL_HINT, is_canonical, other_dialect_hint},
     exit::CliError,
     paths::open_input,
     units::byte_size,
@@ -54,7 +55,7 @@ pub(in crate::cli) struct UnreadableLine {
     pub(in crate::cli) line: usize,
     pub(in crate::cli) message: String,
     /// What to do about it.
-    pub(in crate::cli) help: Option<&'static str>,
+    pub(in crate::cli) help: Option<Cow<'static, str>>,
 }
 
 /// A recorded session.
@@ -143,11 +144,14 @@ fn fatal_line_error(text: &[u8], length: usize, limit: usize) -> Option<String> 
 }
 
 /// What to do about the first line.
-fn advice(dialect: &dyn Dialect, text: &[u8]) -> Option<&'static str> {
+fn advice(dialect: &dyn Dialect, text: &[u8]) -> Option<Cow<'static, str>> {
     if is_laid_out(text) {
-        return Some(ONE_A_LINE);
+        return Some(ONE_A_LINE.into());
     }
-    is_canonical(dialect.name(), text).then_some(CANONICAL_HINT)
+    if is_canonical(dialect.name(), text) {
+        return Some(CANONICAL_HINT.into());
+    }
+    other_dialect_hint(dialect.name(), text).map(Cow::from)
 }
 
 /// Whether a line looks like the first of indented JSON.
@@ -224,6 +228,14 @@ mod tests {
                 (10, "the line is longer than the 80 bytes allowed; reading stops here"),
             ]
         );
+    }
+
+    #[test]
+    fn a_recording_of_another_dialect_says_which() {
+        let event = r#"{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"/t","cwd":"/","tool_name":"Bash","tool_input":{}}"#;
+        let recording = collect(format!("{event}\n{event}\n").as_bytes(), 999);
+        let helps: Vec<_> = recording.unreadable.iter().map(|line| line.help.as_deref()).collect();
+        assert_eq!(helps, [Some("this looks like an event of claude; add `--dialect claude`"), None]);
     }
 
     #[test]

@@ -137,28 +137,29 @@ impl LifecycleQueue {
 
     fn queue_config(&self) -> Config {
         Config {
-            name: self.queue_name(),
             description: Some("lifecycle events for the workers of hookyard".to_owned()),
-            subjects: vec![self.queue_subject("*")],
             retention: RetentionPolicy::WorkQueue,
-            max_bytes: i64::try_from(self.options.size).unwrap_or(i64::MAX),
             discard: DiscardPolicy::New,
-            duplicate_window: REPETITIONS_KNOWN,
-            storage: StorageType::File,
-            num_replicas: self.options.cluster.replicas,
-            ..Config::default()
+            ..self.config(self.queue_name(), self.queue_subject("*"), self.options.size)
         }
     }
 
     fn dead_config(&self) -> Config {
         Config {
-            name: self.dead_name(),
             description: Some("lifecycle events that no worker of hookyard could deliver".to_owned()),
-            subjects: vec![self.dead_subject("*")],
             retention: RetentionPolicy::Limits,
             max_messages: i64::try_from(self.options.dead).unwrap_or(i64::MAX),
-            max_bytes: i64::try_from(self.options.dead_size).unwrap_or(i64::MAX),
             discard: DiscardPolicy::Old,
+            ..self.config(self.dead_name(), self.dead_subject("*"), self.options.dead_size)
+        }
+    }
+
+    /// What both streams have in common.
+    fn config(&self, name: String, subject: String, size: usize) -> Config {
+        Config {
+            name,
+            subjects: vec![subject],
+            max_bytes: i64::try_from(size).unwrap_or(i64::MAX),
             duplicate_window: REPETITIONS_KNOWN,
             storage: StorageType::File,
             num_replicas: self.options.cluster.replicas,

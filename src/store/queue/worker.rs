@@ -47,7 +47,6 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct QueueWorker {
     queue: Arc<LifecycleQueue>,
     held: Arc<HeldMessages>,
-    intake: Arc<dyn EventIntake>,
     /// What takes further events, and what says that this one is at work. They end with it.
     pulls: Mutex<JoinSet<()>>,
     _tasks: Mutex<JoinSet<()>>,
@@ -77,13 +76,12 @@ impl QueueWorker {
         let (held, ended) = HeldMessages::new();
         let (queue, held) = (Arc::new(queue), Arc::new(held));
         let intake = intake(Arc::clone(&held)) as Arc<dyn EventIntake>;
-        let core =
-            WorkerCore { queue: Arc::clone(&queue), held: Arc::clone(&held), intake: Arc::clone(&intake) };
+        let core = WorkerCore { queue: Arc::clone(&queue), held: Arc::clone(&held), intake };
         let (mut pulls, mut tasks) = (JoinSet::new(), JoinSet::new());
         pulls.spawn(core.clone().pull());
         tasks.spawn(core.clone().say_at_work());
         tasks.spawn(core.end_all(ended));
-        Self { queue, held, intake, pulls: Mutex::new(pulls), _tasks: Mutex::new(tasks) }
+        Self { queue, held, pulls: Mutex::new(pulls), _tasks: Mutex::new(tasks) }
     }
 
     /// Takes no further events.
@@ -108,7 +106,6 @@ impl QueueWorker {
             tracing::info!(events = left.len(), "events are given back to the queue");
         }
         drop(timeout(CLOSE_PATIENCE, self.queue.client().flush()).await);
-        drop(Arc::clone(&self.intake));
     }
 }
 

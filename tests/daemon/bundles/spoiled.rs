@@ -43,12 +43,13 @@ fn what_is_older_or_signed_by_others_or_spoiled_is_not_taken_and_is_said() {
     fs::copy(publisher.path(&format!("{archive}.sig")), publisher.path("www/guards.bundle")).unwrap();
     refused("damaged", "its archive is not the one that was signed");
     assert!(daemon.log().contains("the published bundle is not taken; what is in force stays"));
-    // What is not there as a whole is not given up.
-    publisher.publish(8, "eight", &[]);
-    let statement = fs::read_to_string(publisher.path("guards-8.tar.gz.sig")).unwrap();
+    // What is not there as a whole is not given up. It is put beside the one that the daemon follows until it is spoiled.
+    let archive = publisher.build(8, "eight", &[]);
+    publisher.sign(&archive);
+    publisher.succeed(&["bundle", "push", &archive, "www/next.bundle"]);
+    let statement = fs::read_to_string(publisher.path("www/next.bundle")).unwrap();
     let digest = statement.lines().find_map(|line| line.strip_prefix("archive ")).unwrap();
     let stored = publisher.path("www").join(format!("{}.archive", digest.split(' ').next().unwrap()));
-    fs::write(publisher.path("www/guards.bundle"), "").unwrap();
     let whole = fs::read(&stored).unwrap();
     fs::write(&stored, &whole[..whole.len() - 1]).unwrap();
     fs::write(publisher.path("www/guards.bundle"), &statement).unwrap();

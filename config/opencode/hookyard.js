@@ -7,15 +7,29 @@ const directory = process.env.XDG_RUNTIME_DIR ?? `/tmp/hookyard-${process.getuid
 const socketPath = process.env.HOOKYARD_LISTEN_SOCKET ?? `${directory}/hookyard.sock`;
 const headers = { "content-type": "application/json" };
 
-async function ask(event) {
+async function post(event) {
   const request = http.request({ socketPath, path: "/v1/events", method: "POST", headers });
   request.end(JSON.stringify(event));
   const [response] = await once(request, "response");
   let text = "";
   for await (const chunk of response) text += chunk;
   const answer = JSON.parse(text);
-  if (response.statusCode !== 200) throw new Error(`hookyard: ${answer.error.message}`);
+  if (response.statusCode !== 200) throw new Error(answer.error.message);
   return answer;
+}
+
+async function ask(event) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(reject, 590_000, new Error("none came within 590 s"));
+  });
+  try {
+    return await Promise.race([post(event), late]);
+  } catch (error) {
+    throw new Error(`hookyard has no answer (${socketPath}): ${error.message}`);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 // Why a tool must not run, or its output must not be read. Nobody can be asked from here.

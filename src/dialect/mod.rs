@@ -46,7 +46,6 @@ pub(crate) use document::{Document, Mapping, Mistake, Span, Value};
 pub(crate) use gemini::is_extension_enabled;
 pub use native::NativeDialect;
 #[cfg(feature = "cli")]
-pub(crate) use openharness::OPENHARNESS_KINDS;
 pub(crate) use openharness::expand;
 #[cfg_attr(
     not(feature = "cli"),

@@ -136,10 +136,17 @@ impl Compiler<'_> {
 
     /// `has(object.field)`
     fn has(&mut self, arguments: &[Tree]) -> Checked {
-        let [Tree { node: TreeNode::Select(object, field), .. }] = arguments else {
-            return Err(RuleMistake::new("`has` asks for a field", "write `has(object.field)`"));
+        let found = match arguments {
+            [Tree { node: TreeNode::Select(object, field), .. }] => self.select(object, field)?,
+            // `prompt` and its like are variables without a dot.
+            [Tree { node: TreeNode::Name(name), .. }]
+                if !self.is_own(name) && variables::variable(name).is_some() =>
+            {
+                self.name(name)?
+            }
+            _ => return Err(RuleMistake::new("`has` asks for a field", "write `has(object.field)`")),
         };
-        Ok(match self.select(object, field)? {
+        Ok(match found {
             (ExpressionKind::Variable(source), _) => (ExpressionKind::HasVariable(source), Type::Bool),
             (ExpressionKind::Field(object, field), _) => {
                 (ExpressionKind::HasField(object, field), Type::Bool)

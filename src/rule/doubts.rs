@@ -5,7 +5,7 @@ use super::{
     budget::Budget,
     expression::{Comparison, Expression, ExpressionKind, Literal},
     mistake::{RuleMistake, TextPlace},
-    operators,
+    operators, ranges,
     scope::RuleScope,
     variables::{EventText, Source},
 };
@@ -68,7 +68,7 @@ fn compared(
                 _ => None,
             }
         }
-        _ => None,
+        _ => ranges::compared(comparison, left, right, scope),
     }
 }
 

@@ -23,6 +23,7 @@ mod mistake;
 mod operation;
 mod operators;
 mod paths;
+mod ranges;
 #[cfg(feature = "rego")]
 pub(crate) mod rego;
 mod rule_set;
@@ -40,6 +41,7 @@ mod tree;
 mod types;
 mod value;
 mod variables;
+mod walks;
 
 pub(crate) use hook_rule::{RuleDecision, RuleText};
 pub(crate) use mistake::{RuleHelp, RuleMistake};

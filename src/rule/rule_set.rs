@@ -16,8 +16,10 @@ use super::{
     file_fact::FileFact,
     hook_rule::{HookRule, RuleDecision, RuleExpression, RuleText},
     mistake::RuleMistake,
+    ranges,
     scope::{RuleScope, wants},
     types::Type,
+    walks,
 };
 #[cfg(feature = "cli")]
 use crate::model::TracedExpression;
@@ -39,13 +41,22 @@ pub(crate) struct RuleSet {
     rules: Vec<HookRule>,
     /// What looks wrong in the expression that was added last, though it works.
     doubts: Vec<RuleMistake>,
+    /// Whether an event goes on where a rule takes too many steps.
+    fails_open: bool,
 }
 
 impl RuleSet {
     /// No rule yet, for events of these kinds.
     pub(crate) fn new(kinds: Vec<EventKind>) -> Self {
         let facts = Vec::new();
-        Self { kinds, facts, named: Vec::new(), shared: 0, rules: Vec::new(), doubts: Vec::new() }
+        let (named, rules, doubts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kinds, facts, named, shared: 0, rules, doubts, fails_open: false }
+    }
+
+    /// The same for a hook whose failures and timeouts are ignored, if they are.
+    #[must_use]
+    pub(crate) fn failing_open(self, fails_open: bool) -> Self {
+        Self { fails_open, ..self }
     }
 
     /// Names what a file has.
@@ -85,7 +96,8 @@ impl RuleSet {
     pub(crate) fn decide(&mut self, decision: RuleDecision, text: &str) -> Result<(), RuleMistake> {
         let expression = self.compiled(text)?;
         wants(&expression, &Type::Bool)?;
-        if doubts::constant(&expression, text, &self.scope()) == Some(false) {
+        let is_told = self.doubts.iter().any(|doubt| doubt.place == Some(expression.place));
+        if doubts::constant(&expression, text, &self.scope()) == Some(false) && !is_told {
             let help = "no event makes it true; correct it, or remove it";
             self.doubts.push(RuleMistake::new("this is never true", help).at(expression.place));
         }
@@ -153,6 +165,9 @@ impl RuleSet {
         let expression = compile(text, &self.scope())?;
         cost::check(&expression)?;
         self.doubts.extend(doubts::lookalikes(&expression));
+        let impossible = ranges::impossible(&expression, &self.scope());
+        let unbounded = walks::unbounded(&expression, text, &self.scope(), self.fails_open);
+        self.doubts.extend(impossible.into_iter().chain(unbounded));
         Ok(expression)
     }
 

@@ -202,6 +202,23 @@ fn what_has_no_value_is_a_failure() {
     assert_eq!(denies("tool.input.missing == 1 && tool.name == 'Read'", &draft), Ok(false));
 }
 
+#[test]
+fn comparisons_of_large_values_cost_steps() {
+    let large = event(&format!(r#"{{"command":"ls","content":"{}"}}"#, "x".repeat(15 << 20)));
+    for condition in [
+        r#"tool.input == {"command": "ls"}"#,
+        "tool.input != {}",
+        "tool.input in [{}]",
+        "tool.input == tool.input",
+    ] {
+        let failed = denies(condition, &large).unwrap_err();
+        assert!(failed.contains("takes too many steps"), "{condition}: {failed}");
+    }
+    assert_eq!(denies(r#"tool.input.command == "ls""#, &large), Ok(true));
+    let small = event(r#"{"command":"ls"}"#);
+    assert_eq!(denies(r#"tool.input == {"command": "ls"} && tool.input != {}"#, &small), Ok(true));
+}
+
 /// Values that are large, deep or wide, as JSON.
 fn large_inputs() -> Vec<(&'static str, String)> {
     let wide = |count: usize| {

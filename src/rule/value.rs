@@ -220,8 +220,11 @@ impl<'a> RuleValue<'a> {
     }
 
     fn equals_deeply(&self, other: &Self, budget: &Budget) -> bool {
-        if self.is_too_long() || other.is_too_long() {
+        // Before it is looked into: a large value takes long to compare, and where it differs at once as well.
+        let is_paid = budget.spend_on_comparison(self.json_length() + other.json_length());
+        if !is_paid || self.is_too_long() || other.is_too_long() {
             budget.exhaust();
+            return false;
         }
         let (Some(size), Some(others)) = (self.size(), other.size()) else { return false };
         let is_list = self.is_list();
@@ -237,6 +240,11 @@ impl<'a> RuleValue<'a> {
             },
             _ => false,
         })
+    }
+
+    /// The bytes of its JSON in the event; 0 if it is not of the event.
+    fn json_length(&self) -> usize {
+        if let Self::Json(json) = self { json.as_str().len() } else { 0 }
     }
 
     /// The order of two values that have one.

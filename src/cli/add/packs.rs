@@ -35,8 +35,8 @@ packs! {
     "dangerous-commands" "commands that destroy a machine or its files, or hide what they run"
         ["dangerous-commands" "dangerous-deletions"];
     "git-safety" "lost work, rewritten history, checks left out, programs that git is made to run" ["git-safety"];
-    "secrets" "keys and passwords in files, commands, outputs and requests to models"
-        ["secrets-in-calls" "secrets-in-models" "secrets-in-outputs"];
+    "secrets" "keys and passwords in files, commands, prompts, outputs and requests to models"
+        ["secrets-in-calls" "secrets-in-models" "secrets-in-outputs" "secrets-in-prompts"];
     "protected-paths" "settings with secrets, keys, what builds and what guards the project"
         ["protected-files" "protected-paths"];
     "network" "downloads that are run, doors into the machine, data that leaves it" ["cloud-metadata" "network"];

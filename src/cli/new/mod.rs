@@ -28,7 +28,6 @@ use super::{
 };
 use crate::{
     config::TrustPolicy,
-    dialect::OPENHARNESS_KINDS,
     model::{EventKind, HookName, Severity, path_texts},
 };
 use files::{FileResult, FileStatus};
@@ -80,7 +79,7 @@ pub(super) struct NewCommand {
 }
 
 fn kinds() -> impl TypedValueParser<Value = EventKind> {
-    let names = OPENHARNESS_KINDS.iter().map(|kind| kind.as_str());
+    let names = EventKind::ALL.iter().map(|kind| kind.as_str());
     PossibleValuesParser::new(names).try_map(|name| EventKind::from_name(&name).ok_or("not an event kind"))
 }
 

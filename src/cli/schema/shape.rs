@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::transform_subschemas};
 use serde_json::{Map, Value};
 
-use crate::{
-    dialect::OPENHARNESS_KINDS,
-    model::{AgentTool, Capability, Ended, EventKind, FailurePolicy, HttpMethod, Target, Verdict},
-};
+use crate::model::{AgentTool, Capability, Ended, EventKind, FailurePolicy, HttpMethod, Target, Verdict};
 
 /// A schema in which a key may be missing but not `null`.
 pub(super) fn generate<T: JsonSchema>() -> Schema {
@@ -129,12 +126,12 @@ texts! {
     Anything = json_schema!({});
 
     /// The kinds of event that hook files may name.
-    HookEvent = one_of(OPENHARNESS_KINDS.iter().map(|kind| kind.as_str()));
+    HookEvent = one_of(EventKind::ALL.iter().map(|kind| kind.as_str()));
     /// Every kind of event.
     AnyEvent = one_of(EventKind::ALL.iter().map(|kind| kind.as_str()));
     /// The capabilities that apply to those kinds.
     HookCapability = {
-        let fits = |capability: &Capability| OPENHARNESS_KINDS.iter().any(|kind| capability.applies_to(*kind));
+        let fits = |capability: &Capability| EventKind::ALL.iter().any(|kind| capability.applies_to(*kind));
         let own = Capability::ALL.into_iter().filter(fits).map(Capability::as_str);
         one_of(own.chain(Capability::ALIASES.map(|(alias, _)| alias)))
     };

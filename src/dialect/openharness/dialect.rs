@@ -16,8 +16,8 @@ use crate::model::{
     MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
 
-/// The event kinds of OpenHarness.
-pub(crate) const KINDS: &[EventKind] = &[
+/// The event kinds that hosts of OpenHarness send. Hook files may name every kind, since their hooks run for all hosts.
+pub(super) const KINDS: &[EventKind] = &[
     EventKind::BeforeContextBuild,
     EventKind::AfterContextBuild,
     EventKind::BeforeContextCompact,
@@ -116,9 +116,9 @@ pub(super) fn matched(kind: EventKind) -> Option<MatchField> {
     kind.match_field().filter(|_| kind.target() != Some(Target::Context))
 }
 
-/// Whether hooks of OpenHarness may want events of a kind.
+/// Whether hook files can name an event of a kind alone. Of host events they name all or none.
 pub(in crate::dialect) fn has_kind(kind: EventKind) -> bool {
-    KINDS.contains(&kind)
+    kind != EventKind::HostEvent
 }
 
 /// Whether matchers of hooks on a kind look at anything.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::super::event_table::FACT_FIELDS;
+use super::{super::event_table::FACT_FIELDS, dialect::KINDS};
 use crate::model::{DialectName, Draft, Event, Target, Workspace};
 
 /// The attributes that OpenHarness has a name for.
@@ -17,7 +17,7 @@ const OWN_TARGETS: [Target; 5] =
     [Target::ModelRequest, Target::ModelResponse, Target::ToolInput, Target::ToolOutput, Target::Context];
 
 /// The other fields of an envelope.
-const OTHER_FIELDS: [&str; 9] = [
+const OTHER_FIELDS: [&str; 10] = [
     "workspace_id",
     "session_id",
     "run_id",
@@ -27,6 +27,7 @@ const OTHER_FIELDS: [&str; 9] = [
     "event_id",
     "decision_id",
     "delivery",
+    "host_event",
 ];
 
 /// The bytes of an envelope beside the payload: enough for the usual ids and paths.
@@ -86,8 +87,14 @@ impl Serialize for Envelope<'_> {
             map.serialize_entry("decision_id", &arrival.decision_id())?;
             map.serialize_entry("delivery", &arrival.delivery())?;
         }
-        if matches!(event.dialect, DialectName::OpenHarness | DialectName::Canonical) {
+        if let Some(host) = &event.host_event {
+            map.serialize_entry("host_event", &*host.name)?;
+        }
+        let is_own_host = matches!(event.dialect, DialectName::OpenHarness | DialectName::Canonical);
+        if is_own_host || !KINDS.contains(&event.kind) {
             self.payload(&mut map, FieldGroup::Foreign)?;
+        }
+        if is_own_host || event.host_event.is_some() {
             extra(event, &mut map)?;
         }
         map.end()
@@ -99,7 +106,8 @@ impl Serialize for Envelope<'_> {
 enum FieldGroup {
     /// Those that OpenHarness has a name for.
     Own,
-    /// The other canonical ones, which a host with the same names passes to its own hooks.
+    /// The other canonical ones, which a host with the same names passes to its own hooks. Events that OpenHarness has no name for
+    /// have them whatever the host.
     Foreign,
 }
 

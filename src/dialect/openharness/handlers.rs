@@ -71,6 +71,8 @@ struct RawCommand<'d> {
 pub(super) struct HookContext<'h> {
     pub(super) events: &'h [EventKind],
     pub(super) capabilities: &'h [Capability],
+    /// Whether an event goes on where the hook fails and where it takes too long.
+    pub(super) fails_open: bool,
 }
 
 /// A handler and its timeout, checked.
@@ -130,9 +132,7 @@ impl<'d> RawHandler<'d> {
             RawHandlerKind::Http(http) => http.prepare(rules, resolver).map(Handler::Http),
             RawHandlerKind::Prompt(prompt) => prompt.prepare(resolver).map(Handler::Prompt),
             RawHandlerKind::Agent(agent) => agent.prepare(resolver).map(Handler::Agent),
-            RawHandlerKind::Rule(rule) => {
-                rule.prepare(hook.events, hook.capabilities, resolver).map(Handler::Rule)
-            }
+            RawHandlerKind::Rule(rule) => rule.prepare(hook, resolver).map(Handler::Rule),
             RawHandlerKind::Rego(rego) => rego.prepare(hook.capabilities, resolver).map(Handler::Rego),
         };
         let max_concurrency = match &self.max_concurrency {

@@ -33,7 +33,14 @@ pub fn read_hook(
         let mut written = RawHook::read(&root);
         check_together(&document, &mut written);
         let capabilities: Vec<Capability> = written.capabilities.iter().map(|known| known.value).collect();
-        let context = HookContext { events: &written.events, capabilities: &capabilities };
+        let fails = |policy: &Option<Spanned<FailurePolicy>>| {
+            policy.as_ref().is_none_or(|policy| policy.value == FailurePolicy::Ignore)
+        };
+        let context = HookContext {
+            events: &written.events,
+            capabilities: &capabilities,
+            fails_open: fails(&written.on_error) && fails(&written.on_timeout),
+        };
         let ready = written.handler.as_ref().and_then(|handler| handler.prepare(context, rules, resolver));
         hook(&document, file, written, ready?)
     });
@@ -90,7 +97,7 @@ fn check_together(document: &Document<'_>, written: &mut RawHook<'_>) {
 /// Warns of a rule that stops events and does not say what happens where it has no value. What a rule reads comes from the
 /// event, so that its sender may bring that about.
 fn check_rule_policy(document: &Document<'_>, written: &RawHook<'_>) {
-    let is_stoppable = written.events.iter().any(|kind| kind.strategy() == Strategy::Serial);
+    let is_stoppable = written.events.iter().any(|kind| may_stop(*kind));
     if written.on_error.is_some() || !is_stoppable {
         return;
     }
@@ -109,6 +116,11 @@ fn check_rule_policy(document: &Document<'_>, written: &RawHook<'_>) {
     document.report(Mistake::warning("policy", condition.key_span(), message).help(help));
 }
 
+/// Whether an event of a kind can be stopped; of host events, some can.
+fn may_stop(kind: EventKind) -> bool {
+    kind.strategy() == Strategy::Serial || kind == EventKind::HostEvent
+}
+
 /// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects
 /// match on.
 fn check_matcher(document: &Document<'_>, written: &mut RawHook<'_>) {
@@ -116,7 +128,7 @@ fn check_matcher(document: &Document<'_>, written: &mut RawHook<'_>) {
         return;
     }
     let Some(matcher) = written.matcher.take() else { return };
-    let message = "`matcher` is ignored: context events have nothing to match on";
+    let message = "`matcher` is ignored: these events have nothing to match on";
     let mistake = Mistake::warning("matcher", matcher.span, message);
     document.report(mistake.help("remove it; the hook runs for every such event"));
 }
@@ -147,7 +159,7 @@ fn check_policy(
     events: &[EventKind],
 ) {
     let Some(policy) = policy.filter(|policy| policy.value != FailurePolicy::Ignore) else { return };
-    if events.iter().any(|kind| kind.strategy() == Strategy::Serial) {
+    if events.iter().any(|kind| may_stop(*kind)) {
         return;
     }
     let message =

@@ -22,7 +22,6 @@ mod sandbox;
 mod variables;
 
 #[cfg(feature = "cli")]
-pub(crate) use dialect::KINDS as OPENHARNESS_KINDS;
 pub use dialect::OpenHarness;
 pub(super) use dialect::{has_kind, is_matched};
 pub(super) use handlers::{argument, has_shell_syntax, names_program, shell_line, variable};

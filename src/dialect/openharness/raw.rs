@@ -6,16 +6,14 @@ use super::{
         catalog::natives,
         suggest::{did_you_mean, shorten},
     },
-    dialect,
     handlers::{self, RawHandler},
     lookup::HOOK_KEYS,
 };
 use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
 
-/// The kind that an agent's name for an event means, if OpenHarness has it.
+/// The kind that an agent's name for an event means.
 pub(super) fn canonical_kind(name: &str) -> Option<EventKind> {
-    let rows = natives().filter_map(|native| native.row_named(name));
-    rows.map(|row| row.kind).find(|kind| dialect::has_kind(*kind))
+    natives().find_map(|native| native.row_named(name)).map(|row| row.kind)
 }
 
 /// A value of a file, and its position.
@@ -91,11 +89,16 @@ fn events(value: &Value<'_>) -> Vec<EventKind> {
 
 fn event_kind(item: &Value<'_>) -> Option<EventKind> {
     let text = item.text()?;
-    let kind = EventKind::from_name(text).filter(|kind| dialect::KINDS.contains(kind));
+    let kind = EventKind::from_name(text);
     if kind.is_none() {
-        let known: Vec<&str> = dialect::KINDS.iter().map(|kind| kind.as_str()).collect();
+        let known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
         let message = format!("unknown event `{}`", shorten(text, 64));
         let help = match canonical_kind(text) {
+            Some(EventKind::HostEvent) => {
+                format!(
+                    "write `host_event`; it stands for every event of an agent that has no name here, and `event.name` is `{text}` in a rule"
+                )
+            }
             Some(kind) => format!("write `{kind}`, the name of this event in hook files"),
             None => did_you_mean(text, &known),
         };
@@ -146,7 +149,7 @@ fn advice(error: &MatcherError) -> &'static str {
 fn capabilities(value: &Value<'_>) -> Vec<Spanned<Capability>> {
     let known: Vec<&str> = Capability::ALL
         .iter()
-        .filter(|capability| dialect::KINDS.iter().any(|kind| capability.applies_to(*kind)))
+        .filter(|capability| EventKind::ALL.iter().any(|kind| capability.applies_to(*kind)))
         .map(|capability| capability.as_str())
         .collect();
     let mut found = Vec::new();

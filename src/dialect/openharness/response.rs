@@ -82,7 +82,7 @@ fn instructions(kind: EventKind, target: Option<Target>) -> String {
     let mut text = "Answer with one JSON object and nothing else: no explanation, no code fence.\n\
                     - Nothing to object: {}\n"
         .to_owned();
-    if kind.is_interceptor() {
+    if may_stop(kind) {
         text.push_str(
             "- It must not happen: {\"decision\": \"block\", \"reason\": \"why, for the agent\"}\n\
              - The whole run must end: {\"continue\": false, \"stopReason\": \"why, for the user\"}\n",
@@ -107,6 +107,11 @@ fn instructions(kind: EventKind, target: Option<Target>) -> String {
     text
 }
 
+/// Whether an event of a kind can be stopped; of host events, some can.
+fn may_stop(kind: EventKind) -> bool {
+    kind.is_interceptor() || kind == EventKind::HostEvent
+}
+
 fn schema(kind: EventKind, target: Option<Target>) -> Value {
     let mut specific = json!({
         "type": "object",
@@ -125,7 +130,7 @@ fn schema(kind: EventKind, target: Option<Target>) -> Value {
         });
     }
     let mut properties = json!({ "systemMessage": { "type": "string" }, "hookSpecificOutput": specific });
-    if kind.is_interceptor() {
+    if may_stop(kind) {
         properties["decision"] = json!({ "type": "string", "enum": ["block"] });
         properties["reason"] = json!({ "type": "string" });
         properties["continue"] = json!({ "type": "boolean" });

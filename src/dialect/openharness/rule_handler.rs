@@ -4,10 +4,11 @@ use std::{iter, path::Path, sync::Arc};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::did_you_mean},
+    handlers::HookContext,
     lookup::{HOOK_KEYS, ReferenceLookup},
 };
 use crate::{
-    model::{Capability, EventKind, FactFile, Json, RuleHandler, Target},
+    model::{Capability, FactFile, Json, RuleHandler, Target},
     rule::{RuleDecision, RuleHelp, RuleMistake, RuleSet, RuleText},
 };
 
@@ -52,15 +53,15 @@ impl<'d> RawRuleHandler<'d> {
     /// The rules, checked against the events and the capabilities of their hook.
     pub(super) fn prepare(
         &self,
-        events: &[EventKind],
-        capabilities: &[Capability],
+        hook: HookContext<'_>,
         resolver: &dyn ReferenceLookup,
     ) -> Option<RuleHandler> {
+        let HookContext { events, capabilities, fails_open } = hook;
         // Without events each name would be a mistake.
         if events.is_empty() {
             return None;
         }
-        let set = RuleSet::new(events.to_vec());
+        let set = RuleSet::new(events.to_vec()).failing_open(fails_open);
         let (named, files, definition) = (Vec::new(), Vec::new(), String::new());
         let mut checked = CheckedRules { set, capabilities, are_right: true, named, files, definition };
         checked.facts(&self.handler, resolver);

@@ -2,7 +2,11 @@
 
 use regorus::Value;
 
-use super::{package::Said, verb::Verb};
+use super::{
+    made_texts::{self, LONGEST_JSON},
+    package::Said,
+    verb::Verb,
+};
 use crate::model::{Ended, Failure, HookDecision, Json, NoteKind, Patch, Reply, Target};
 
 /// The most entries of one rule that are read.
@@ -24,6 +28,8 @@ pub(super) struct Entry {
     pub(super) reason: Option<String>,
     /// The id that the policy gives it.
     pub(super) rule_id: Option<String>,
+    /// Whether the text was too long, and only its beginning is here.
+    pub(super) is_shortened: bool,
 }
 
 /// What a hook answers, and what was wrong with the values of its rules.
@@ -52,8 +58,16 @@ pub(super) fn reply_of(said: &[Said<'_>], has_tool_input: bool) -> Answer {
     let mut failure = None;
     let mut reasons: Vec<(Verb, Vec<String>)> = Vec::new();
     let mut changes: Vec<(f64, serde_json::Value)> = Vec::new();
+    // The bytes of all changes, which become JSON each.
+    let mut changed = 0;
     for one in said {
+        if matches!(one.verb, Verb::Patch | Verb::Modify) {
+            changed = made_texts::length(changed, &one.value);
+        }
         let read = match one.verb {
+            Verb::Patch | Verb::Modify if changed > LONGEST_JSON => {
+                Err(format!("changes the event to more than {} MiB", LONGEST_JSON >> 20))
+            }
             Verb::Patch => patches(one).map(|patches| reply.patches.extend(patches)),
             Verb::Modify => modifications(one).map(|found| changes.extend(found)),
             Verb::Context | Verb::Message => notes(one).map(|notes| reply.notes.extend(notes)),
@@ -137,20 +151,24 @@ pub(super) fn entries(one: &Said<'_>) -> Result<Vec<Entry>, String> {
 fn entry(value: &Value) -> Result<Entry, String> {
     match value {
         Value::Bool(true) => Ok(Entry::default()),
-        Value::String(text) => Ok(Entry { reason: Some(shortened(text)), rule_id: None }),
+        Value::String(text) => Ok(Entry {
+            reason: Some(shortened(text)),
+            rule_id: None,
+            is_shortened: text.len() > LONGEST_TEXT,
+        }),
         Value::Object(_) => {
             let field = |name: &str| &value[&Value::from(name)];
             let reason = REASON_KEYS.into_iter().map(field).find(|value| **value != Value::Undefined);
-            let reason = match reason {
-                None => None,
-                Some(Value::String(text)) => Some(shortened(text)),
+            let (reason, is_shortened) = match reason {
+                None => (None, false),
+                Some(Value::String(text)) => (Some(shortened(text)), text.len() > LONGEST_TEXT),
                 Some(other) => return Err(format!("has a reason that is {}, not a string", kind(other))),
             };
             let rule_id = match field("rule_id") {
                 Value::String(id) => Some(shortened(id)),
                 _ => None,
             };
-            Ok(Entry { reason, rule_id })
+            Ok(Entry { reason, rule_id, is_shortened })
         }
         other => Err(format!("gives {}, not a string or an object with a `reason`", kind(other))),
     }
@@ -159,6 +177,9 @@ fn entry(value: &Value) -> Result<Entry, String> {
 fn notes(one: &Said<'_>) -> Result<Vec<(NoteKind, String)>, String> {
     let kind = if one.verb == Verb::Context { NoteKind::AdditionalContext } else { NoteKind::SystemMessage };
     let entries = entries(one)?;
+    if entries.iter().any(|entry| entry.is_shortened) {
+        return Err(format!("gives a text of more than {} KiB", LONGEST_TEXT >> 10));
+    }
     let texts = entries.into_iter().filter_map(|entry| entry.reason);
     Ok(texts.filter(|text| !text.is_empty()).map(|text| (kind, text)).collect())
 }

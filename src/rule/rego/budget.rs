@@ -11,6 +11,9 @@ pub(super) const MOST_STEPS: u64 = 500_000;
 /// How many bytes of an event make each step one dearer: a built-in may look through all of it.
 const BYTES_PER_STEP: usize = 2 << 10;
 
+/// How many bytes of a text are made in one step.
+const MADE_BYTES_PER_STEP: usize = 64;
+
 /// What a policy has spent on this thread.
 #[derive(Clone, Copy)]
 struct Spent {
@@ -54,6 +57,13 @@ pub(super) fn limit() -> ExecutionTimerConfig {
 pub(super) fn begin(size: usize) {
     let price = u64::try_from(size / BYTES_PER_STEP).unwrap_or(MOST_STEPS).saturating_add(1);
     SPENT.set(Spent { steps: 0, price, is_exceeded: false });
+}
+
+/// Spends what it takes to make a text of this length, in bytes.
+pub(super) fn spend_on_text(bytes: usize) {
+    let spent = SPENT.get();
+    let steps = spent.steps.saturating_add(u64::try_from(bytes / MADE_BYTES_PER_STEP).unwrap_or(MOST_STEPS));
+    SPENT.set(Spent { steps, is_exceeded: spent.is_exceeded || steps > MOST_STEPS, ..spent });
 }
 
 /// Spends all steps: what is asked for would take too much.

@@ -2,7 +2,7 @@
 
 use regorus::{Engine, Value};
 
-use super::budget;
+use super::{budget, made_texts};
 
 /// The longest list of numbers that a policy makes.
 const LONGEST_RANGE: i64 = 65_536;
@@ -147,13 +147,15 @@ pub(super) fn refusal(name: &str) -> (String, String) {
     }
 }
 
-/// Puts bounded forms in the place of built-ins whose results have no bound.
+/// Puts bounded forms in the place of built-ins whose results have no bound. What a built-in is given that it does not take is
+/// a failure of it, or if it is not `strict`, no value.
 ///
 /// Returns whether they are in their place.
-pub(super) fn bound(engine: &mut Engine) -> bool {
-    [("numbers.range", 2), ("numbers.range_step", 3)].into_iter().all(|(name, arguments)| {
+pub(super) fn bound(engine: &mut Engine, is_strict: bool) -> bool {
+    let ranges = [("numbers.range", 2), ("numbers.range_step", 3)];
+    ranges.into_iter().all(|(name, arguments)| {
         engine.add_extension(name.to_owned(), arguments, Box::new(|args| Ok(range(&args)))).is_ok()
-    })
+    }) && made_texts::bound(engine, is_strict)
 }
 
 /// The whole numbers from the first one to the second, in steps of the third. One that is longer than any policy needs takes

@@ -102,7 +102,7 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     let packages = checked.packages(rules.policies);
     let depth = checked.depth(&graph);
     if checked.mistakes.is_empty()
-        && let Err(mistake) = add_entry(&mut engine, &packages)
+        && let Err(mistake) = add_entry(&mut engine, &packages, rules.is_strict)
     {
         checked.mistakes.push(mistake);
     }
@@ -265,7 +265,7 @@ fn resolved(policy: &ParsedPolicy, name: &[String]) -> Option<Vec<String>> {
 }
 
 /// Adds the rules that ask those of the policies, one for each package.
-fn add_entry(engine: &mut Engine, packages: &[JudgingPackage]) -> Result<(), PolicyMistake> {
+fn add_entry(engine: &mut Engine, packages: &[JudgingPackage], is_strict: bool) -> Result<(), PolicyMistake> {
     let mut text = format!("package {ENTRY}\nimport rego.v1\n");
     for (number, package) in packages.iter().enumerate() {
         for (name, _) in &package.verbs {
@@ -276,7 +276,7 @@ fn add_entry(engine: &mut Engine, packages: &[JudgingPackage]) -> Result<(), Pol
     }
     let added = engine.add_policy(ENTRY.to_owned(), text);
     added.map_err(|error| PolicyMistake::new(error.to_string(), "rename the packages"))?;
-    engine::prepare(engine, "p0")
+    engine::prepare(engine, "p0", is_strict)
 }
 
 /// The packages with their rules, for people.

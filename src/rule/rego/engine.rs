@@ -76,8 +76,8 @@ fn imported(import: &Value, text: &str) -> Option<(String, Vec<String>)> {
 /// Has the engine analyse what was added.
 ///
 /// Returns what is wrong if it cannot.
-pub(super) fn prepare(engine: &mut Engine, entry: &str) -> Result<(), PolicyMistake> {
-    if !budget::is_installed() || !builtins::bound(engine) {
+pub(super) fn prepare(engine: &mut Engine, entry: &str, is_strict: bool) -> Result<(), PolicyMistake> {
+    if !budget::is_installed() || !builtins::bound(engine, is_strict) {
         let message = "the steps of policies cannot be counted";
         let help = "remove the other use of the crate `regorus` from this program";
         return Err(PolicyMistake::new(message, help));

@@ -9,6 +9,7 @@ mod builtins;
 mod compile;
 mod engine;
 mod graph;
+mod made_texts;
 mod mistake;
 mod package;
 mod policy;

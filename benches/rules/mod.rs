@@ -34,6 +34,7 @@ const LINE: &str =
 pub(crate) async fn print() {
     one_rule().await;
     commands_of_a_line().await;
+    links_of_a_line().await;
     many_on_one_event().await;
     few_of_many().await;
     loading().await;
@@ -158,6 +159,21 @@ async fn commands_of_a_line() {
     let above = own - floor;
     println!(
         "| `shell.commands` of a line with 5 commands | p50 {own:.0} ns | empty native hook: {floor:.0} ns | +{above:.0} ns | ≤ +10 µs |"
+    );
+}
+
+/// The links of a command's words are looked up before the rule is asked.
+async fn links_of_a_line() {
+    const LED: &str = "shell.resolved(tool.input.command, workspace.root).exists(c, c.writes.exists(w, w.contains('/.git/'))) || \
+                       path.touches(tool.input.description, '/etc')";
+    let event = event_of(LINE);
+    let files = workspace([("rule".to_owned(), rule("rule", "^Bash$", LED))]);
+    let with_rule = start(files.path()).await;
+    let empty = super::common::orchestrator(1, "Bash").await;
+    let (own, floor) = beside(&with_rule, &empty, &event).await;
+    let above = own - floor;
+    println!(
+        "| where the words of a line lead, looked up on the disk | p50 {own:.0} ns | empty native hook: {floor:.0} ns | +{above:.0} ns | – |"
     );
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{escape, paint::Paint};
 use crate::{
+    handler::links::LinkQuery,
     model::{Arrival, Draft, Event, Handler, KeyCounts, RuleCache, RuleCall, TracedExpression},
     registry::{Plan, Snapshot},
     run::next_decision_id,
@@ -23,6 +24,8 @@ pub(super) struct RuleTrace {
 pub(super) fn of(snapshot: &Snapshot, plan: &Plan, event: &Event) -> Vec<RuleTrace> {
     let mut event = event.clone();
     event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
+    let hooks = plan.steps().iter().map(|step| &step.hook);
+    let links = LinkQuery::of(&event, snapshot.workspace(), hooks).map(LinkQuery::run_here);
     let draft = Draft::new(event.into());
     let mut cache = RuleCache::default();
     let mut traces = Vec::new();
@@ -33,7 +36,8 @@ pub(super) fn of(snapshot: &Snapshot, plan: &Plan, event: &Event) -> Vec<RuleTra
         }
         let workspace = step.hook.subject(snapshot.workspace());
         let mut counts = KeyCounts::default();
-        let call = RuleCall { draft: &draft, workspace, cache: &mut cache, counts: &mut counts };
+        let links = links.as_ref();
+        let call = RuleCall { draft: &draft, workspace, links, cache: &mut cache, counts: &mut counts };
         let expressions = rule.program.explain(call);
         traces.push(RuleTrace { hook: step.hook.name.to_string(), expressions });
     }

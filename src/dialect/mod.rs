@@ -45,7 +45,6 @@ pub(crate) use document::without_comments;
 pub(crate) use document::{Document, Mapping, Mistake, Span, Value};
 pub(crate) use gemini::is_extension_enabled;
 pub use native::NativeDialect;
-#[cfg(feature = "cli")]
 pub(crate) use openharness::expand;
 #[cfg_attr(
     not(feature = "cli"),

@@ -6,6 +6,7 @@ pub mod command;
 pub(crate) mod http;
 #[cfg(feature = "_http-client")]
 pub(crate) mod http_client;
+pub(crate) mod links;
 pub mod models;
 pub(crate) mod native;
 mod own_listeners;

@@ -18,6 +18,7 @@ mod json;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 mod json_diff;
 mod language_model;
+mod links;
 mod matcher;
 mod outcome;
 mod patch;
@@ -69,6 +70,7 @@ pub use language_model::{
     Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler,
     TokenUsage,
 };
+pub(crate) use links::{KnownLinks, LONGEST_PATH, LinkGap, LinkNeeds, PathEntry, follow};
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 #[cfg(feature = "daemon")]
 pub(crate) use outcome::is_short;

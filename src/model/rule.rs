@@ -2,7 +2,7 @@
 
 use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
-use super::{Draft, Failure, Reply, Workspace};
+use super::{Draft, Failure, KnownLinks, LinkNeeds, Reply, Workspace};
 
 /// The most keys that one hook counts in one run.
 const MOST_KEYS: usize = 64;
@@ -55,6 +55,11 @@ pub(crate) trait RuleProgram: fmt::Debug + Send + Sync {
     /// Returns a failure if an expression that matters has no value, or takes too many steps.
     fn judge(&self, call: RuleCall<'_>) -> Result<Reply, Failure>;
 
+    /// What it wants to know of the links in an event's paths, if it asks for any.
+    fn link_needs(&self) -> Option<Arc<LinkNeeds>> {
+        None
+    }
+
     /// Why it says so: its expressions in the order in which they count, and what they are.
     #[cfg(feature = "cli")]
     fn explain(&self, call: RuleCall<'_>) -> Vec<TracedExpression>;
@@ -66,6 +71,8 @@ pub(crate) struct RuleCall<'a> {
     pub(crate) draft: &'a Draft,
     /// Where it happens.
     pub(crate) workspace: &'a Workspace,
+    /// What is known of the links in its paths. Without it, paths are what they are written as.
+    pub(crate) links: Option<&'a KnownLinks>,
     /// What rules have read of this event already.
     pub(crate) cache: &'a mut RuleCache,
     /// What the hook has counted in the run.

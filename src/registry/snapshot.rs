@@ -7,7 +7,7 @@ use super::{
     plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated, is_left_to_host},
     registered_hook::{MissingHook, RegisteredHook},
 };
-use crate::model::{Event, EventKind, Hook, Level, Redactor, Workspace};
+use crate::model::{Event, EventKind, Handler, Hook, Level, Redactor, Workspace};
 
 /// The hooks of one workspace at one version.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct Snapshot {
     content: Arc<str>,
     /// The directories from which its hooks take no programs.
     project_roots: Arc<[PathBuf]>,
+    /// Whether a rule of its hooks asks where links lead.
+    follows_links: bool,
 }
 
 impl Snapshot {
@@ -59,7 +61,19 @@ impl Snapshot {
         let redactor = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler));
         let (missing, content) = (Vec::new(), Arc::default());
         let project_roots = Arc::from([workspace.root.clone()]);
-        Self { version, workspace, hooks, indexes, host_events, redactor, missing, content, project_roots }
+        let follows_links = hooks.iter().any(|registered| follows_links(&registered.hook));
+        Self {
+            version,
+            workspace,
+            hooks,
+            indexes,
+            host_events,
+            redactor,
+            missing,
+            content,
+            project_roots,
+            follows_links,
+        }
     }
 
     /// The same hooks, with the required ones that are not in force.
@@ -78,6 +92,11 @@ impl Snapshot {
     #[must_use]
     pub(crate) fn with_project_roots(self, project_roots: Arc<[PathBuf]>) -> Self {
         Self { project_roots, ..self }
+    }
+
+    /// Whether a rule of its hooks asks where links lead.
+    pub(crate) fn follows_links(&self) -> bool {
+        self.follows_links
     }
 
     /// A hash over the definitions and scripts of its hooks: the same in every process that has the same. Empty where
@@ -152,6 +171,10 @@ impl Snapshot {
         let skipped = self.hooks.iter().filter_map(skip).collect();
         Explanation { plan, skipped }
     }
+}
+
+fn follows_links(hook: &Hook) -> bool {
+    matches!(&hook.handler, Handler::Rule(rule) if rule.program.link_needs().is_some())
 }
 
 /// The index of a kind; of the hooks that want one host event only, those that want the named one are in it.

@@ -6,9 +6,10 @@ use super::{
     budget::{Budget, LONGEST_LIST},
     facts::{EventFacts, SharedCommands},
     failure::EvaluationError,
+    paths,
     value::RuleValue,
 };
-use crate::model::{DirectoryName, KeyCounts};
+use crate::model::{DirectoryName, KeyCounts, KnownLinks};
 
 /// What functions are called with.
 pub(super) struct CallContext<'a> {
@@ -32,6 +33,16 @@ impl<'a> CallContext<'a> {
     /// Names with links in them.
     pub(super) fn names(&self) -> &'a [DirectoryName] {
         &self.facts.workspace.names
+    }
+
+    /// What is known of the links in the paths of the event.
+    pub(super) fn links(&self) -> Option<&'a KnownLinks> {
+        self.facts.links
+    }
+
+    /// Where a path leads.
+    pub(super) fn leads(&self, path: &str, directory: &str) -> Result<String, EvaluationError> {
+        paths::leads(path, directory, self.names(), self.links()).map_err(EvaluationError::UnknownLinks)
     }
 
     /// The commands of a shell text.

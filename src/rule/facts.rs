@@ -13,7 +13,7 @@ use super::{
     value::RuleString,
     variables::EventText,
 };
-use crate::model::{Draft, Target, Workspace};
+use crate::model::{Draft, KnownLinks, Target, Workspace};
 
 /// How many shell texts of one event are remembered.
 const MOST_TEXTS: usize = 16;
@@ -49,6 +49,7 @@ impl EventReading {
 pub(super) struct EventFacts<'a> {
     pub(super) draft: &'a Draft,
     pub(super) workspace: &'a Workspace,
+    pub(super) links: Option<&'a KnownLinks>,
     pub(super) reading: &'a EventReading,
 }
 

@@ -1,6 +1,7 @@
 //! Why an expression has no value.
 
 use super::mistake::TextPlace;
+use crate::model::LinkGap;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +41,9 @@ pub(super) enum EvaluationError {
     /// A path in a home directory, which is not known here.
     #[error("the path begins with `~`, and whose home that is is not known")]
     UnknownHome,
+    /// The links of a path are not known.
+    #[error("where the links of a path lead is not known: {0}")]
+    UnknownLinks(LinkGap),
     /// A run has too many keys.
     #[error("the hook counts too many keys in this run, or a key is too long")]
     TooManyKeys,

@@ -1,7 +1,7 @@
 //! The functions of rules. This table is the only place that lists them.
 
 use super::{
-    context::CallContext, failure::EvaluationError, paths, secrets, shell, texts, types::Type,
+    context::CallContext, failure::EvaluationError, led_commands, paths, secrets, shell, texts, types::Type,
     value::RuleValue,
 };
 
@@ -133,6 +133,13 @@ functions! {
         context.budget.read(64 * given.len().min(shell::LONGEST_TEXT))?;
         Ok(RuleValue::Bool(context.shell(given).understood))
     }, "whether all of its commands are known";
+    "shell.resolved" Call(string, string) -> commands, 800, |context, arguments| {
+        let (given, directory) = (text(arguments, 0)?, path(arguments, 1)?);
+        context.budget.read(64 * given.len().min(shell::LONGEST_TEXT))?;
+        let found = context.shell(given);
+        let led = led_commands::led(found.commands.iter().map(|command| &**command), directory, context)?;
+        Ok(RuleValue::List(led.into_iter().map(|command| RuleValue::Command(command.into())).collect()))
+    }, "those of the commands in which a word leads elsewhere by a link, from a directory on, with where it leads in its place";
     "has_flag" Method(command, string) "…" -> bool, 8, |context, arguments| {
         let RuleValue::Command(command) = &arguments[0] else { return Err(wrong(&arguments[0], "a command")) };
         for at in 1..arguments.len() {
@@ -147,12 +154,27 @@ functions! {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
         context.budget.read(path.len() + directory.len())?;
         Ok(RuleValue::Text(paths::normalized_among(path, directory, context.names()).into()))
-    }, "a path without `.` and `..`, from a directory on where it is relative";
+    }, "a path without `.` and `..` as it is written, from a directory on where it is relative";
     "path.within" Call(string, string) -> bool, 8, |context, arguments| {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
         context.budget.read(path.len() + directory.len())?;
-        Ok(RuleValue::Bool(paths::is_within(path, directory, context.names())))
-    }, "whether a path is a directory, or something in it, by its text: of links, only names of the workspace and the home directory are known";
+        let is_within = paths::leads_within(path, directory, context.names(), context.links());
+        Ok(RuleValue::Bool(is_within.map_err(EvaluationError::UnknownLinks)?))
+    }, "whether a path leads into a directory, or to it: where its links lead is what counts";
+    "path.touches" Call(string, string) -> bool, 16, |context, arguments| {
+        let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
+        context.budget.read(2 * (path.len() + directory.len()))?;
+        if paths::is_written_within(path, directory, context.names()) {
+            return Ok(RuleValue::Bool(true));
+        }
+        let is_within = paths::leads_within(path, directory, context.names(), context.links());
+        Ok(RuleValue::Bool(is_within.map_err(EvaluationError::UnknownLinks)?))
+    }, "whether a path is a directory, or something in it, as it is written or where its links lead: for what is to be protected";
+    "path.resolve" Call(string, string) -> string, 8, |context, arguments| {
+        let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
+        context.budget.read(path.len() + directory.len())?;
+        Ok(RuleValue::Text(context.leads(path, directory)?.into()))
+    }, "where a path leads once its links are followed, from a directory on where it is relative";
     "path.name" Call(string) -> string, 2, |context, arguments| {
         let path = text(arguments, 0)?;
         context.budget.read(path.len())?;

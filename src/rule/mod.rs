@@ -18,8 +18,11 @@ mod file_fact;
 mod functions;
 mod hook_rule;
 mod json_tree;
+mod led_commands;
+mod link_needs;
 mod loop_form;
 mod mistake;
+mod named_paths;
 mod operation;
 mod operators;
 mod paths;
@@ -42,9 +45,11 @@ mod types;
 mod value;
 mod variables;
 mod walks;
+mod words;
 
 pub(crate) use hook_rule::{RuleDecision, RuleText};
 pub(crate) use mistake::{RuleHelp, RuleMistake};
+pub(crate) use named_paths::named_paths;
 #[cfg(feature = "rego")]
 pub(crate) use paths::normalized as normalized_path;
 pub(crate) use rule_set::RuleSet;

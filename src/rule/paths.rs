@@ -1,10 +1,10 @@
-//! Paths and addresses, by their text alone.
+//! Paths and addresses: their texts, and what is known of links.
 
 use std::path::Path;
 
 use url::Url;
 
-use crate::model::{DirectoryName, is_certainly_private};
+use crate::model::{DirectoryName, KnownLinks, LinkGap, PathEntry, follow, is_certainly_private};
 
 /// A path without `.`, `..` and doubled slashes, from a directory on where it is relative.
 #[cfg(feature = "rego")]
@@ -38,12 +38,44 @@ fn parts_of(path: &Path) -> impl Iterator<Item = &str> {
     path.iter().skip(1).map(|part| part.to_str().unwrap_or("/"))
 }
 
-/// Whether a path is a directory, or something in it. A relative path is one from that directory on.
-pub(super) fn is_within(path: &str, directory: &str, names: &[DirectoryName]) -> bool {
-    let directory = normalized_among(directory, "/", names);
-    let path = normalized_among(path, &directory, names);
+/// Where a path leads, from a directory on where it is relative: with links followed as far as they are known, and the names.
+///
+/// Returns why that is not known of a part of it.
+pub(super) fn leads(
+    path: &str,
+    directory: &str,
+    names: &[DirectoryName],
+    links: Option<&KnownLinks>,
+) -> Result<String, LinkGap> {
+    follow(path, directory, &mut |at| {
+        if let Some(known) = names.iter().find(|known| known.name.as_os_str() == at) {
+            return Ok(PathEntry::Link(known.directory.to_string_lossy().into()));
+        }
+        links.map_or(Ok(PathEntry::Plain), |links| links.entry(at).cloned())
+    })
+}
+
+/// Whether a normalised path is a normalised directory, or something in it.
+pub(super) fn is_in(path: &str, directory: &str) -> bool {
     directory == "/"
-        || path.strip_prefix(&directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a path is a directory, or something in it, by their texts. A relative path is one from that directory on.
+pub(super) fn is_written_within(path: &str, directory: &str, names: &[DirectoryName]) -> bool {
+    let directory = normalized_among(directory, "/", names);
+    is_in(&normalized_among(path, &directory, names), &directory)
+}
+
+/// Whether a path leads into a directory, or to it.
+pub(super) fn leads_within(
+    path: &str,
+    directory: &str,
+    names: &[DirectoryName],
+    links: Option<&KnownLinks>,
+) -> Result<bool, LinkGap> {
+    let led = leads(path, directory, names, links)?;
+    Ok(is_in(&led, &leads(directory, "/", names, links)?))
 }
 
 pub(super) fn file_name(path: &str) -> &str {

@@ -1,6 +1,9 @@
 //! The rules of a hook: how they are put together, and what they say of an event.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 #[cfg(feature = "cli")]
 use super::trace;
@@ -15,6 +18,7 @@ use super::{
     failure::EvaluationError,
     file_fact::FileFact,
     hook_rule::{HookRule, RuleDecision, RuleExpression, RuleText},
+    link_needs,
     mistake::RuleMistake,
     ranges,
     scope::{RuleScope, wants},
@@ -23,7 +27,9 @@ use super::{
 };
 #[cfg(feature = "cli")]
 use crate::model::TracedExpression;
-use crate::model::{Ended, EventKind, Failure, HookDecision, Json, Reply, RuleCall, RuleProgram, Target};
+use crate::model::{
+    Ended, EventKind, Failure, HookDecision, Json, LinkNeeds, Reply, RuleCall, RuleProgram, Target,
+};
 
 /// The most rules of one hook.
 const MOST_RULES: usize = 256;
@@ -43,6 +49,8 @@ pub(crate) struct RuleSet {
     doubts: Vec<RuleMistake>,
     /// Whether an event goes on where a rule takes too many steps.
     fails_open: bool,
+    /// What the rules want to know of links, found when it is first asked for.
+    link_needs: OnceLock<Option<Arc<LinkNeeds>>>,
 }
 
 impl RuleSet {
@@ -50,7 +58,7 @@ impl RuleSet {
     pub(crate) fn new(kinds: Vec<EventKind>) -> Self {
         let facts = Vec::new();
         let (named, rules, doubts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { kinds, facts, named, shared: 0, rules, doubts, fails_open: false }
+        Self { kinds, facts, named, shared: 0, rules, doubts, fails_open: false, link_needs: OnceLock::new() }
     }
 
     /// The same for a hook whose failures and timeouts are ignored, if they are.
@@ -137,10 +145,13 @@ impl RuleSet {
     /// The named expressions that nothing uses, by their number.
     pub(crate) fn unused(&self) -> Vec<usize> {
         let mut is_used = vec![false; self.named.len()];
-        let named = self.named.iter().map(|named| &named.expression);
-        let all = named.chain(self.rules.iter().flat_map(HookRule::expressions).map(|one| &one.expression));
-        all.for_each(|expression| mark_used(expression, &mut is_used));
+        self.all_expressions().for_each(|expression| mark_used(expression, &mut is_used));
         (0..is_used.len()).filter(|at| !is_used[*at]).collect()
+    }
+
+    fn all_expressions(&self) -> impl Iterator<Item = &Expression> {
+        let named = self.named.iter().map(|named| &named.expression);
+        named.chain(self.rules.iter().flat_map(HookRule::expressions).map(|one| &one.expression))
     }
 
     /// Reports rules that together take too many steps.
@@ -177,13 +188,13 @@ impl RuleSet {
         call: RuleCall<'_>,
         use_it: impl for<'e> FnOnce(&'e Self, &Evaluation<'e>) -> T,
     ) -> Result<T, Failure> {
-        let RuleCall { draft, workspace, cache, counts } = call;
+        let RuleCall { draft, workspace, links, cache, counts } = call;
         let is_current = |reading: &EventReading| reading.is_of(draft);
         let reading = cache.get_or_make(is_current, || EventReading::new(draft));
         let Some(reading) = reading else {
             return Err(Failure::new(Ended::Failed, "the event cannot be read"));
         };
-        let facts = EventFacts { draft, workspace, reading };
+        let facts = EventFacts { draft, workspace, links, reading };
         let budget = Budget::new();
         let context = CallContext::new(facts, &budget, counts);
         Ok(use_it(self, &Evaluation::new(&context, &self.facts, &self.named)))
@@ -230,6 +241,10 @@ impl RuleProgram for RuleSet {
             Some(failure) => Err(*failure),
             None => Ok(reply),
         }
+    }
+
+    fn link_needs(&self) -> Option<Arc<LinkNeeds>> {
+        self.link_needs.get_or_init(|| link_needs::of(self.all_expressions(), &self.facts)).clone()
     }
 
     #[cfg(feature = "cli")]

@@ -61,7 +61,8 @@ fn workspace() -> Workspace {
 
 fn judge(set: &RuleSet, draft: &Draft) -> Result<Reply, String> {
     let (mut cache, mut counts) = (RuleCache::default(), KeyCounts::default());
-    let call = RuleCall { draft, workspace: &workspace(), cache: &mut cache, counts: &mut counts };
+    let call =
+        RuleCall { draft, workspace: &workspace(), links: None, cache: &mut cache, counts: &mut counts };
     set.judge(call).map_err(|failure| format!("{}: {}", failure.ended.as_str(), failure.message))
 }
 
@@ -205,18 +206,11 @@ fn what_has_no_value_is_a_failure() {
 #[test]
 fn comparisons_of_large_values_cost_steps() {
     let large = event(&format!(r#"{{"command":"ls","content":"{}"}}"#, "x".repeat(15 << 20)));
-    for condition in [
-        r#"tool.input == {"command": "ls"}"#,
-        "tool.input != {}",
-        "tool.input in [{}]",
-        "tool.input == tool.input",
-    ] {
+    for condition in [r#"tool.input == {"a": 1}"#, "tool.input in [{}]", "tool.input != tool.input"] {
         let failed = denies(condition, &large).unwrap_err();
         assert!(failed.contains("takes too many steps"), "{condition}: {failed}");
     }
     assert_eq!(denies(r#"tool.input.command == "ls""#, &large), Ok(true));
-    let small = event(r#"{"command":"ls"}"#);
-    assert_eq!(denies(r#"tool.input == {"command": "ls"} && tool.input != {}"#, &small), Ok(true));
 }
 
 /// Values that are large, deep or wide, as JSON.

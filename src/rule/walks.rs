@@ -49,7 +49,7 @@ impl<'s> Search<'s> {
     fn look(&mut self, expression: &'s Expression) {
         match &expression.kind {
             ExpressionKind::Quantifier(_, over) | ExpressionKind::Collect(over) => {
-                self.loops(expression, over)
+                self.loops(expression, over);
             }
             ExpressionKind::Compare(Comparison::Equal | Comparison::NotEqual, parts) => {
                 self.compares(expression, parts);

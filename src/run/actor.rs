@@ -171,8 +171,19 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, detached, ticket, claim } =
-            request;
+        let EventRequest {
+            event,
+            key,
+            plan,
+            snapshot,
+            meters,
+            accepted,
+            caller,
+            detached,
+            ticket,
+            claim,
+            links,
+        } = request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
@@ -202,6 +213,7 @@ impl RunActor {
             let (course, progress) = Course::begin(Arc::clone(&event), background, Arc::clone(&snapshot));
             let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);
             running.detached = detached.map(Arc::new);
+            running.links.clone_from(&links);
             running.ticket = ticket.as_ref().map(CourseTicket::for_course);
             self.drive(state, running, progress);
         }
@@ -210,6 +222,7 @@ impl RunActor {
         let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
         running.key = key;
         running.claim = claim;
+        running.links = links;
         running.ticket = ticket;
         running.take_in(&event, version, caller);
         if running.detached.is_some() && !is_repeated {
@@ -374,8 +387,9 @@ fn conclude_at_once(
         Handler::Rule(rule) | Handler::Rego(rule) => {
             let workspace = hook.subject(running.course.workspace());
             let cache = &mut running.rule_cache;
+            let links = running.links.as_deref();
             Some(state.run_state.with_counts(&hook.name, |counts| {
-                native::run_rule(rule, RuleCall { draft, workspace, cache, counts }, hook.timeout)
+                native::run_rule(rule, RuleCall { draft, workspace, links, cache, counts }, hook.timeout)
             }))
         }
         _ => None,

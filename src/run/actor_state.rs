@@ -22,7 +22,7 @@ use super::{
     status::{ActiveEvent, RunActivity},
 };
 use crate::{
-    model::{Delivery, Event, Outcome, RuleCache, RunKey},
+    model::{Delivery, Event, KnownLinks, Outcome, RuleCache, RunKey},
     telemetry::SnapshotMeters,
 };
 
@@ -66,6 +66,8 @@ pub(super) struct InFlightEvent {
     pub(super) claim: Option<u64>,
     /// What rules have read of the event.
     pub(super) rule_cache: RuleCache,
+    /// The links in its paths, if rules ask for them.
+    pub(super) links: Option<Arc<KnownLinks>>,
 }
 
 /// Whether the outcome of a course is the answer to its event.
@@ -94,6 +96,7 @@ impl InFlightEvent {
             accepted,
             ticket: None,
             rule_cache: RuleCache::default(),
+            links: None,
         }
     }
 

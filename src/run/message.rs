@@ -23,7 +23,7 @@ use super::{idempotency::IdempotencyKey, outbox::CourseTicket, status::RunActivi
 #[cfg(feature = "store")]
 use crate::store::StoredRun;
 use crate::{
-    model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, WorkspaceId},
+    model::{Conclusion, Event, EventKind, HookReport, KnownLinks, Outcome, RunId, SessionId, WorkspaceId},
     registry::{Plan, Snapshot},
     telemetry::SnapshotMeters,
 };
@@ -82,6 +82,8 @@ pub(crate) struct EventRequest {
     pub(crate) ticket: Option<CourseTicket>,
     /// The epoch of the claim on the run, if what the event leaves behind has to hold on all daemons of a cluster.
     pub(crate) claim: Option<u64>,
+    /// The links in its paths, if rules ask for them.
+    pub(crate) links: Option<Arc<KnownLinks>>,
 }
 
 /// Who waits for an event, with the guard that keeps it in flight.

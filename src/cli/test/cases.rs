@@ -30,6 +30,9 @@ pub(super) struct Case {
     pub(super) name: String,
     pub(super) dialect: Option<DialectChoice>,
     pub(super) event: serde_json::Map<String, Value>,
+    /// Symbolic links in a directory of the case, by their names.
+    #[serde(default)]
+    pub(super) links: BTreeMap<String, String>,
     pub(super) expect: Expectation,
 }
 

@@ -1,5 +1,6 @@
 //! `test`: run the hooks for the events of case files, and compare their outcomes with what each case expects.
 
+mod case_links;
 mod cases;
 
 use std::{
@@ -26,6 +27,7 @@ use super::{
     wrap,
 };
 use crate::model::{DialectName, Outcome, io_reason};
+use case_links::CaseDirectory;
 use cases::{Case, CaseFile, Difference};
 
 /// Where the case files of a workspace are.
@@ -51,7 +53,8 @@ A case file is YAML or JSON:
 
 `expect` names a `verdict` and, if they matter, a part of the `reason`, the hook that decided (`by`), the final values of \
 what hooks changed (`patched`), parts of `notes`, and the names of all `hooks` that ran. `dialect` is the format of the \
-event, by default `canonical`. Each case is a run of its own unless it has a `session_id` and `run_id`.
+event, by default `canonical`. `links` makes symbolic links, from a name to a target, in a directory of the case, where its \
+event happens. Each case is a run of its own unless it has a `session_id` and `run_id`.
 
 Exit codes: 0 all cases passed; 1 a case failed, a file cannot be used, or there are no cases.";
 
@@ -122,7 +125,7 @@ impl TestCommand {
         }
         let mut session = CommandSession::start(&found).await?;
         found.note_problems(&session.report.diagnostics, &session.report.files, screen);
-        let player = CasePlayer::of(&session);
+        let player = CasePlayer::of(&session, &found.root);
         if let Err(exit) = session.until_signal(player.play(&read, &mut report.cases)).await {
             let progress = format!("after {}", plural(report.cases.len(), "case"));
             return Ok(session.abort(exit, &progress, screen).await);
@@ -173,14 +176,17 @@ struct CasePlayer {
     orchestrator: crate::Orchestrator,
     workspace: crate::model::WorkspaceId,
     redactor: crate::model::Redactor,
+    /// The directory of the workspace.
+    root: PathBuf,
 }
 
 impl CasePlayer {
-    fn of(session: &CommandSession) -> Self {
+    fn of(session: &CommandSession, root: &Path) -> Self {
         Self {
             orchestrator: session.orchestrator.clone(),
             workspace: session.workspace.clone(),
             redactor: session.redactor.clone(),
+            root: root.to_owned(),
         }
     }
 
@@ -206,7 +212,13 @@ impl CasePlayer {
             event.entry(*id).or_insert_with(|| format!("case-{number}").into());
         }
         let bytes = Value::Object(event).to_string();
-        let event = self.orchestrator.read(dialect, bytes.as_bytes()).map_err(|error| error.to_string())?;
+        let mut event =
+            self.orchestrator.read(dialect, bytes.as_bytes()).map_err(|error| error.to_string())?;
+        let links = Some(&case.links).filter(|links| !links.is_empty());
+        let directory = links.map(|links| CaseDirectory::new(&self.root, number, links)).transpose()?;
+        if let Some(directory) = &directory {
+            event.cwd.get_or_insert_with(|| directory.cwd());
+        }
         let answer = self.orchestrator.dispatch_in(&self.workspace, event).await;
         answer.map_err(|error| error.to_string())
     }

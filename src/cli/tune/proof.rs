@@ -189,6 +189,7 @@ fn judged(
     for _ in 0..RULE_ROUNDS {
         let (mut cache, mut counts) = (RuleCache::default(), KeyCounts::default());
         reply = Some(program.judge(RuleCall {
+            links: None,
             draft: &draft,
             workspace,
             cache: &mut cache,

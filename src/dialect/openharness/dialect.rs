@@ -9,26 +9,14 @@ use super::{
         event_reader::{self, EventVocabulary, NameTable},
         patch_merge, response as shared,
     },
-    envelope, reply, response,
+    envelope,
+    kinds::KINDS,
+    reply, response,
 };
 use crate::model::{
     Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
     MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
-
-/// The event kinds that hosts of OpenHarness send. Hook files may name every kind, since their hooks run for all hosts.
-pub(super) const KINDS: &[EventKind] = &[
-    EventKind::BeforeContextBuild,
-    EventKind::AfterContextBuild,
-    EventKind::BeforeContextCompact,
-    EventKind::AfterContextCompact,
-    EventKind::BeforeModelCall,
-    EventKind::AfterModelCall,
-    EventKind::BeforeToolDispatch,
-    EventKind::AfterToolDispatch,
-    EventKind::RunCompleted,
-    EventKind::RunFailed,
-];
 
 /// How events of OpenHarness hosts are read.
 static VOCABULARY: EventVocabulary = EventVocabulary {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::{super::event_table::FACT_FIELDS, dialect::KINDS};
+use super::{super::event_table::FACT_FIELDS, kinds::KINDS};
 use crate::model::{DialectName, Draft, Event, Target, Workspace};
 
 /// The attributes that OpenHarness has a name for.

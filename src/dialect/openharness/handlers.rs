@@ -5,6 +5,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
+    hook_context::HookContext,
     lookup::{
         HookRules, ReferenceLookup, ResolvedPath, UnsafeVariables, allow_handler_keys, bounded_entries,
         check_program, check_scripts,
@@ -16,9 +17,7 @@ use super::{
     rule_handler::RawRuleHandler,
     sandbox, variables,
 };
-use crate::model::{
-    Capability, CommandHandler, CommandLine, CommandMode, EventKind, Handler, HandlerKind, SecretText,
-};
+use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};
 
 /// The longest single argument of a program, in bytes, as Linux has it.
 const LONGEST_ARGUMENT: usize = 128 << 10;
@@ -64,15 +63,6 @@ struct RawCommand<'d> {
     mode: Option<CommandMode>,
     environment: Vec<Value<'d>>,
     sandbox: Option<Value<'d>>,
-}
-
-/// What a handler is checked against, of the hook that it is of.
-#[derive(Clone, Copy)]
-pub(super) struct HookContext<'h> {
-    pub(super) events: &'h [EventKind],
-    pub(super) capabilities: &'h [Capability],
-    /// Whether an event goes on where the hook fails and where it takes too long.
-    pub(super) fails_open: bool,
 }
 
 /// A handler and its timeout, checked.

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::{
     super::{Document, Mistake, suggest::listed},
     OpenHarness, dialect,
-    handlers::{HookContext, PreparedHandler},
+    handlers::PreparedHandler,
+    hook_context::HookContext,
     lookup::{HookRules, ReferenceLookup},
     raw::{RawHook, Spanned},
     variables,

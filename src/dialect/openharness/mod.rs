@@ -4,7 +4,9 @@ mod agent_file;
 mod dialect;
 mod envelope;
 mod handlers;
+mod hook_context;
 mod hook_file;
+mod kinds;
 mod lookup;
 mod mode;
 mod models;
@@ -21,7 +23,6 @@ mod rule_handler;
 mod sandbox;
 mod variables;
 
-#[cfg(feature = "cli")]
 pub use dialect::OpenHarness;
 pub(super) use dialect::{has_kind, is_matched};
 pub(super) use handlers::{argument, has_shell_syntax, names_program, shell_line, variable};

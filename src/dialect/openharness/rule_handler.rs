@@ -4,7 +4,7 @@ use std::{iter, path::Path, sync::Arc};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::did_you_mean},
-    handlers::HookContext,
+    hook_context::HookContext,
     lookup::{HOOK_KEYS, ReferenceLookup},
 };
 use crate::{

@@ -14,6 +14,7 @@ use rustix::{
 };
 
 use super::super::open_entry;
+use crate::model::PathEntry;
 
 /// Flags that only locate a file or a directory.
 pub(in crate::platform) const DIRECTORY_HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -62,4 +63,18 @@ pub(crate) fn open_without_links(directory: &Path) -> io::Result<Option<OwnedFd>
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) fn unnamed_file() -> io::Result<File> {
     Ok(File::from(rustix::fs::memfd_create("hookyard", rustix::fs::MemfdFlags::CLOEXEC)?))
+}
+
+/// Where a path leads that the system makes up for each process that asks: its directory and its root. `None` for a path that is the
+/// same for all; other paths of a process are no links to files.
+pub(crate) fn path_of_process(path: &str, cwd: &str) -> Option<PathEntry> {
+    let rest = path.strip_prefix("/proc/")?;
+    let (process, part) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_process = matches!(process, "self" | "thread-self") || process.parse::<u32>().is_ok();
+    match part {
+        _ if !is_process => None,
+        "cwd" => Some(PathEntry::Link(cwd.into())),
+        "root" => Some(PathEntry::Link("/".into())),
+        _ => Some(PathEntry::Plain),
+    }
 }

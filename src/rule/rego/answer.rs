@@ -59,13 +59,13 @@ pub(super) fn reply_of(said: &[Said<'_>], has_tool_input: bool) -> Answer {
     let mut reasons: Vec<(Verb, Vec<String>)> = Vec::new();
     let mut changes: Vec<(f64, serde_json::Value)> = Vec::new();
     // The bytes of all changes, which become JSON each.
-    let mut changed = 0;
+    let mut bytes = 0;
     for one in said {
         if matches!(one.verb, Verb::Patch | Verb::Modify) {
-            changed = made_texts::length(changed, &one.value);
+            bytes = made_texts::length(bytes, &one.value);
         }
         let read = match one.verb {
-            Verb::Patch | Verb::Modify if changed > LONGEST_JSON => {
+            Verb::Patch | Verb::Modify if bytes > LONGEST_JSON => {
                 Err(format!("changes the event to more than {} MiB", LONGEST_JSON >> 20))
             }
             Verb::Patch => patches(one).map(|patches| reply.patches.extend(patches)),

@@ -6,6 +6,7 @@ mod check;
 mod fire;
 mod inside;
 mod levels;
+mod links;
 mod replay;
 mod rules;
 mod switches;

@@ -1,0 +1,226 @@
+//! The paths that an event names, so that their links are looked up before rules judge it: strings of a tool's input that can be
+//! paths, and words of shell commands in it.
+
+use std::{fmt, ops::ControlFlow};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::{
+    led_commands::MOST_DIRECTORIES,
+    paths::normalized_among,
+    shell,
+    words::{directory_flag, is_change_of_directory, path_ranges},
+};
+use crate::model::{LONGEST_PATH, LinkGap};
+
+/// The most strings of an input that are looked at.
+const MOST_STRINGS: usize = 16_384;
+
+/// The bytes of all strings that are looked at.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The longest text that is taken for a shell text if its name does not say that it is one.
+const LONGEST_UNNAMED: usize = 4 << 10;
+
+/// The names of shell texts.
+const SHELL_KEYS: [&str; 5] = ["command", "cmd", "script", "shell", "commands"];
+
+/// How lines of patches begin that name a file.
+const PATCH_LINES: [&str; 7] = ["*** ", "+++ ", "--- ", "rename ", "copy ", "diff --git ", "Index: "];
+
+/// Calls with every path that an input names and the directory that it counts from, the most likely ones first.
+///
+/// Returns why some are not among them.
+pub(crate) fn named_paths(
+    input: &str,
+    bases: &[String],
+    visit: &mut dyn FnMut(&str, &str) -> ControlFlow<LinkGap>,
+) -> ControlFlow<LinkGap> {
+    let mut found = FoundStrings::default();
+    let read = Collect { into: &mut found, is_shell: false };
+    let mut json = serde_json::Deserializer::from_str(input);
+    // It was checked when the event came, so that nothing is lost.
+    let is_read = read.deserialize(&mut json).is_ok();
+    for (text, _) in found.strings.iter().filter(|(text, _)| is_path(text)) {
+        in_all(text, bases, visit)?;
+    }
+    for (text, is_shell) in &found.strings {
+        let may_be = *is_shell || text.len() <= LONGEST_UNNAMED && text.contains([' ', '\n', '>', '<']);
+        if may_be {
+            in_shell(text, bases, visit)?;
+        }
+    }
+    for (text, _) in found.strings.iter().filter(|(text, _)| text.contains('\n')) {
+        in_patch(text, bases, visit)?;
+    }
+    if found.is_cut || !is_read { ControlFlow::Break(LinkGap::TooMany) } else { ControlFlow::Continue(()) }
+}
+
+fn is_path(text: &str) -> bool {
+    !text.is_empty() && text.len() <= LONGEST_PATH && !text.starts_with('~') && !text.contains(['\0', '\n'])
+}
+
+/// A path from each directory on, as it is written and without its `..`: those behind a link lead elsewhere.
+fn in_all(
+    path: &str,
+    bases: &[String],
+    visit: &mut dyn FnMut(&str, &str) -> ControlFlow<LinkGap>,
+) -> ControlFlow<LinkGap> {
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    for base in bases {
+        visit(path, base)?;
+        if path.contains("..") || base.contains("..") {
+            visit(&normalized_among(path, base, &[]), "/")?;
+        }
+        if path.starts_with('/') {
+            break;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn in_shell(
+    text: &str,
+    bases: &[String],
+    visit: &mut dyn FnMut(&str, &str) -> ControlFlow<LinkGap>,
+) -> ControlFlow<LinkGap> {
+    let mut bases = bases.to_vec();
+    // Those that the last change of the directory led to.
+    let mut last = bases.clone();
+    let mut changes = 0;
+    for command in shell::commands(text).commands {
+        let redirected = command.redirects.iter().map(|(_, file)| file);
+        let set = command.assignments.iter().map(|(_, value)| value);
+        let words: Vec<&String> = command.args.iter().chain(redirected).chain(set).collect();
+        let own = directory_flag(&command.args).map(|path| joined(&bases, path)).unwrap_or_default();
+        let all: Vec<String> = bases.iter().chain(&own).cloned().collect();
+        for word in words.into_iter().filter(|word| is_path(word)) {
+            // Rules may ask for each word, also for one that is known only later.
+            in_all(word, &all, visit)?;
+            for range in path_ranges(word).into_iter().filter(|range| *range != (0..word.len())) {
+                in_all(&word[range], &all, visit)?;
+            }
+        }
+        if is_change_of_directory(&command.name)
+            && let Some(path) = command.operands().first()
+            && changes < MOST_DIRECTORIES
+        {
+            last = joined(&last, path);
+            bases.extend(last.iter().cloned());
+            changes += 1;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn joined(bases: &[String], path: &str) -> Vec<String> {
+    let join = |base: &String| if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+    bases.iter().map(join).collect()
+}
+
+/// The files in the lines of a patch.
+fn in_patch(
+    text: &str,
+    bases: &[String],
+    visit: &mut dyn FnMut(&str, &str) -> ControlFlow<LinkGap>,
+) -> ControlFlow<LinkGap> {
+    let is_named = |line: &&str| PATCH_LINES.iter().any(|beginning| line.starts_with(beginning));
+    for line in text.lines().filter(is_named) {
+        let behind = line.split_once(": ").map(|(_, file)| file);
+        let rest = line.split_once(' ').map(|(_, rest)| rest);
+        // `rename from my file`
+        let name = rest.and_then(|rest| rest.split_once(' ')).map(|(_, name)| name);
+        let words = line.split_whitespace().skip(1);
+        for path in behind.into_iter().chain(rest).chain(name).chain(words) {
+            let bare = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));
+            for path in [Some(path), bare].into_iter().flatten().filter(|path| is_path(path)) {
+                in_all(path, bases, visit)?;
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// The strings of a value, and whether the name of each says that it is a shell text.
+#[derive(Default)]
+struct FoundStrings {
+    strings: Vec<(String, bool)>,
+    bytes: usize,
+    /// Whether there are more.
+    is_cut: bool,
+}
+
+/// Collects the strings of a value without building it.
+struct Collect<'f> {
+    into: &'f mut FoundStrings,
+    is_shell: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Collect<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Collect<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        let found = self.into;
+        // A longer one is no path and no shell text that is read.
+        if text.len() > shell::LONGEST_TEXT || text.is_empty() {
+            return Ok(());
+        }
+        if found.strings.len() == MOST_STRINGS || found.bytes + text.len() > MOST_BYTES {
+            found.is_cut = true;
+            return Ok(());
+        }
+        found.bytes += text.len();
+        found.strings.push((text.to_owned(), self.is_shell));
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(Collect { into: &mut *self.into, is_shell: self.is_shell })?.is_some() {
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            if self.into.is_cut {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let is_shell = SHELL_KEYS.contains(&&*key);
+            map.next_value_seed(Collect { into: &mut *self.into, is_shell })?;
+        }
+        Ok(())
+    }
+}

@@ -46,7 +46,7 @@ pub(crate) struct RunDirectory {
     sessions: Arc<DashMap<SessionId, usize>>,
     pub(super) ended: Mutex<EndedRuns>,
     /// Where changes go that survive a restart.
-    store: RwLock<Option<Arc<dyn RunStore>>>,
+    pub(super) store: RwLock<Option<Arc<dyn RunStore>>>,
 }
 
 /// RAII guard: a run with an actor counts for its session for as long as it lives.
@@ -104,7 +104,13 @@ impl RunDirectory {
     /// Sends changes to this store from now on, or to none. Returns the former one.
     #[cfg(any(feature = "store", test))]
     pub(crate) fn set_store(&self, store: Option<Arc<dyn RunStore>>) -> Option<Arc<dyn RunStore>> {
-        std::mem::replace(&mut *self.store.write(), store)
+        let asks_others = store.as_ref().is_some_and(|store| store.asks_others());
+        let former = std::mem::replace(&mut *self.store.write(), store);
+        // Whether the others know the halts that are known here, this store has not been asked.
+        for record in self.runs.iter().filter(|record| asks_others && record.halted().is_some()) {
+            record.is_halt_settled.store(false, Ordering::Release);
+        }
+        former
     }
 
     /// The record of a run.

@@ -31,7 +31,7 @@ pub(crate) struct RunRecord {
     events: AtomicU32,
     /// Whether the store may have something of it.
     pub(super) is_stored: AtomicBool,
-    /// Whether its halt is on disk, or will not be for a while.
+    /// Whether its halt is on disk, or will not be for a while, and known to the other daemons that have to know it.
     pub(super) is_halt_settled: AtomicBool,
     /// Whether hooks have kept the agent from stopping, and it has done nothing since.
     pub(super) is_kept_idle: AtomicBool,

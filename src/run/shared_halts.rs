@@ -16,7 +16,10 @@ impl HaltListener for RunDirectory {
         let Some(record) = self.find_or_make(key, usize::MAX) else { return };
         self.halt(&record, Halt::of_stored(halt.clone()));
         record.is_shared.store(true, Ordering::Release);
-        record.is_halt_settled.store(true, Ordering::Release);
+        // Held until then: a store that is set at this moment has all halts asked about that are known.
+        let store = self.store.read();
+        let asks_others = store.as_ref().is_some_and(|store| store.asks_others());
+        record.is_halt_settled.store(!asks_others, Ordering::Release);
     }
 
     fn released(&self, key: &RunKey, is_over: bool) {

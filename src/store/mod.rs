@@ -113,6 +113,11 @@ pub(crate) trait RunStore: fmt::Debug + Send + Sync {
         self.flushed()
     }
 
+    /// Whether a halt is answered once other daemons know it as well: then that has to be asked of one that was not halted here.
+    fn asks_others(&self) -> bool {
+        false
+    }
+
     /// Whether nobody may hear of a halt that is not stored.
     fn is_required(&self) -> bool {
         false

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,8 @@ STOP_BLOCKS = 8
 # How often the rule below lets a tool run.
 COUNTED = 5
 RUNS = 20
+# The setting `cluster.stale_after`, in seconds.
+STALE_AFTER = 2.0
 # So long an answer of 503 is asked again.
 GIVE_UP = 30.0
 
@@ -82,6 +85,9 @@ def checked(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
     stops = [ask(number, "stops", "") for number in range(STOP_BLOCKS + 1)]
     yield "an agent is let go in the end", stops == ["block"] * STOP_BLOCKS + ["proceed"], " ".join(stops)
     yield "a halt holds once it is answered", *halts(ask)
+    yield "a halt that a node has heard of is answered once all know it", *heard(cluster, ask)
+    yield "so is one that a node has kept on its disk", *restored(cluster, ask)
+    yield "a node that has missed messages waits for nodes that it may not have heard of", *missed(cluster, ask)
     with ThreadPoolExecutor(24) as pool:
         raced = list(pool.map(lambda n: ask(n, f"race-{n // 8}", "Count"), range(8 * RUNS)))
     through = {raced[8 * run : 8 * run + 8].count("proceed") for run in range(RUNS)}
@@ -123,6 +129,62 @@ def unfinished(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
         ask(number, "unfinished", "SlowOnce")
     times = len(begun.read_text())
     return times == 2, f"begun {times} times"
+
+
+def heard(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
+    """While the third node is stopped and takes itself for fresh, the second one hears of the first one's halt."""
+    stopped = cluster.nodes[2]
+    with ThreadPoolExecutor(1) as pool, held_up(stopped) as since:
+        halting = pool.submit(ask, 0, "heard", "Bash")
+        wait_for(lambda: ask(1, "heard", "Read") == "halt", "the second node to hear of the halt")
+        after = time.monotonic() - since
+        assert halting.result(GIVE_UP) == "halt"
+    return after >= STALE_AFTER and ask(2, "heard", "Read") == "halt", f"after {after:.1f} s"
+
+
+def restored(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
+    """A node is killed whose halt the store does not have, and starts while the third one is stopped."""
+    first, _, stopped = cluster.nodes
+    for store in cluster.stores:
+        store.running.send(signal.SIGKILL)
+        store.running.wait()
+    with ThreadPoolExecutor(1) as pool:
+        halting = pool.submit(ask, 0, "restored", "Bash")
+        asked = cluster.directory / "asked.log"
+        events = len(asked.read_text())
+        wait_for(lambda: len(asked.read_text()) > events, "the hook to be asked")
+        # Until it is on the disk.
+        time.sleep(0.5)
+        kill(first)
+        assert halting.exception(GIVE_UP) is not None, "a halt that the store does not have was answered"
+    cluster.start_stores()
+    assert ask(1, "restored-not", "Read") == ask(2, "restored-not", "Read") == "proceed"
+    with held_up(stopped) as since:
+        cluster.start_node(first)
+        cluster.wait_ready(first)
+        assert ask(0, "restored", "Read") == "halt"
+        after = time.monotonic() - since
+    return after >= STALE_AFTER and ask(2, "restored", "Read") == "halt", f"after {after:.1f} s"
+
+
+def missed(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
+    """Beats are written over while a node is stopped."""
+    with held_up(cluster.nodes[0]):
+        time.sleep(STALE_AFTER * 0.7)
+    begun = time.monotonic()
+    assert ask(0, "missed", "Bash") == "halt"
+    after = time.monotonic() - begun
+    return after >= STALE_AFTER, f"after {after:.1f} s"
+
+
+@contextmanager
+def held_up(node: Node) -> Iterator[float]:
+    """A node that is stopped meanwhile, and since when."""
+    node.running.send(signal.SIGSTOP)
+    try:
+        yield time.monotonic()
+    finally:
+        node.running.send(signal.SIGCONT)
 
 
 def kill(node: Node) -> None:

@@ -68,7 +68,11 @@ impl RunStore for ClusterStore {
     }
 
     fn saved(&self, key: &RunKey) -> oneshot::Receiver<()> {
-        both(self.own.saved(key), self.shared.flushed(Some(key)))
+        both(self.own.saved(key), self.shared.known(key))
+    }
+
+    fn asks_others(&self) -> bool {
+        self.shared.is_strict()
     }
 
     fn is_required(&self) -> bool {

@@ -21,9 +21,13 @@ use super::{
     bucket::Bucket,
     claims::RunClaims,
     error::ClusterError,
+    knowledge::OwnQuestions,
     table::{Aging, HaltTable},
 };
-use crate::{model::RunKey, store::Freshness};
+use crate::{
+    model::RunKey,
+    store::{Freshness, freshness},
+};
 
 /// How many beats that were not read yet are remembered.
 const MOST_BEATS: usize = 64;
@@ -43,10 +47,16 @@ pub(super) struct ClusterCore {
     pub(super) bucket: Bucket,
     pub(super) listener: Arc<dyn HaltListener>,
     pub(super) table: Mutex<HaltTable>,
+    /// What this daemon asks the others.
+    pub(super) questions: Mutex<OwnQuestions>,
     /// The runs that this daemon has claimed, if it claims any.
     pub(super) claims: Option<Arc<RunClaims>>,
     /// The number of the last message that was read.
     pub(super) position: watch::Sender<u64>,
+    /// When a message was read last that others were missing before: they were written over before they were read.
+    missed_at: AtomicU64,
+    /// Notified then.
+    pub(super) missed: Notify,
     /// The bucket has confirmed a message under a number that was read before: it has lost messages.
     pub(super) is_rewound: AtomicBool,
     /// The table has another change that the bucket does not have.
@@ -94,8 +104,11 @@ impl ClusterCore {
             listener,
             claims,
             position: watch::channel(0).0,
+            missed_at: AtomicU64::new(freshness::now()),
+            missed: Notify::new(),
             is_rewound: AtomicBool::new(false),
             table: Mutex::default(),
+            questions: Mutex::default(),
             changed: Notify::new(),
             facts: OnceLock::new(),
             drains: watch::channel(false).0,
@@ -123,6 +136,18 @@ impl ClusterCore {
         let own = &self.bucket.options().instance;
         let heard = beats.nodes.iter().filter(|(_, (_, heard, _))| heard.elapsed() <= time);
         heard.map(|(instance, _)| instance.clone()).filter(|instance| instance != own).collect()
+    }
+
+    /// Messages were written over before they were read. What took their place is behind them, but before all that is written from
+    /// now on: another beat shows that it was read.
+    pub(super) fn has_missed(&self) {
+        self.missed_at.store(freshness::now(), Ordering::Release);
+        self.missed.notify_one();
+    }
+
+    pub(super) fn has_missed_within(&self, time: Duration) -> bool {
+        let ago = freshness::now().saturating_sub(self.missed_at.load(Ordering::Acquire));
+        Duration::from_millis(ago) <= time
     }
 
     /// A process has taken leave: it answers no more events.
@@ -209,7 +234,7 @@ impl ClusterCore {
         beats.sent.retain(|(sent, _)| *sent > number);
         drop(beats);
         // One of before the connection was lost is not known any more.
-        if let Some(at) = sent {
+        if let Some(at) = sent.filter(|at| *at > self.missed_at.load(Ordering::Acquire)) {
             self.is_up_to_date(at);
         }
         // Several times in the second half of the time that a halt is kept.
@@ -220,10 +245,12 @@ impl ClusterCore {
     }
 
     fn is_up_to_date(&self, at: u64) {
-        self.freshness.heard(at);
-        if !self.is_ready.send_replace(true) {
+        // Before events are answered: the others may not know them.
+        if !*self.is_ready.borrow() {
             self.tell_own_halts();
         }
+        self.freshness.heard(at);
+        self.is_ready.send_replace(true);
         if self.problem.lock().take().is_some() {
             tracing::warn!("the store of the cluster answers again");
         }

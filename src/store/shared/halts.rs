@@ -150,6 +150,16 @@ impl SharedHalts {
         self.core.table.lock().flushed(key)
     }
 
+    /// A receiver that is notified once the halt of a run may be answered: the bucket has it, and if promises are strict, the
+    /// other daemons know it.
+    pub(super) fn known(&self, key: &RunKey) -> oneshot::Receiver<()> {
+        if self.is_strict() { knowledge::known(&self.core, key) } else { self.flushed(Some(key)) }
+    }
+
+    pub(super) fn is_strict(&self) -> bool {
+        self.core.bucket.options().is_strict
+    }
+
     /// How long a halt waits for a daemon that says nothing.
     pub(super) fn longest_silence(&self) -> Duration {
         let options = self.core.bucket.options();

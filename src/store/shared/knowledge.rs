@@ -1,12 +1,17 @@
 //! Asks the other daemons whether they know a halt, and answers them: with `cluster.halts: strict`, a halt is answered once no
 //! daemon answers events that does not know it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_nats::Message;
 use futures_util::{StreamExt, future::join_all};
 use serde::{Deserialize, Serialize};
 use tokio::{
+    sync::oneshot,
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout},
 };
@@ -39,6 +44,47 @@ struct Question {
     run: String,
     /// The number of the message in the bucket that halts it.
     number: u64,
+}
+
+/// Those who wait until the others know the halt of a run, whom one asks for all.
+#[derive(Debug, Default)]
+pub(super) struct OwnQuestions {
+    waiting: HashMap<RunKey, Vec<oneshot::Sender<()>>>,
+}
+
+/// A receiver that is notified once no daemon answers events that does not know that a run is halted, or once it is not halted.
+/// It costs a question to the others, once for each halt.
+pub(super) fn known(core: &Arc<ClusterCore>, key: &RunKey) -> oneshot::Receiver<()> {
+    let (notified, receiver) = oneshot::channel();
+    if core.table.lock().may_be_answered(key) {
+        // The receiver is there.
+        notified.send(()).ok();
+        return receiver;
+    }
+    match core.questions.lock().waiting.entry(key.clone()) {
+        Entry::Occupied(mut asked) => asked.get_mut().push(notified),
+        Entry::Vacant(vacant) => {
+            vacant.insert(vec![notified]);
+            tokio::spawn(ask(Arc::clone(core), key.clone()));
+        }
+    }
+    receiver
+}
+
+async fn ask(core: Arc<ClusterCore>, key: RunKey) {
+    let flushed = core.table.lock().flushed(Some(&key));
+    // The sender lives as long as the core.
+    flushed.await.ok();
+    let asked = core.table.lock().unasked(&key);
+    if let Some(number) = asked {
+        known_by_all(&core, &key, number).await;
+        core.table.lock().known_by_all(&key, number);
+    }
+    let waiting = core.questions.lock().waiting.remove(&key);
+    for notified in waiting.into_iter().flatten() {
+        // A send fails only if whoever waited has given up.
+        notified.send(()).ok();
+    }
 }
 
 /// Answers questions until the task is dropped.
@@ -87,8 +133,10 @@ pub(super) async fn known_by_all(core: &ClusterCore, key: &RunKey, number: u64) 
         return;
     }
     let others = core.heard_within(stale_after);
+    // Among the messages that were missed may be the beats of a daemon that nothing else was heard of.
+    let are_all = !core.has_missed_within(stale_after);
     let answers = join_all(others.iter().map(|instance| knows(core, instance, key, number))).await;
-    if !answers.into_iter().all(|knows| knows) {
+    if !are_all || !answers.into_iter().all(|knows| knows) {
         sleep_until(latest).await;
     }
 }

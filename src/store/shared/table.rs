@@ -39,6 +39,8 @@ struct KnownHalt {
     number: u64,
     /// When that was written, by the clock of the servers, in seconds; 0 until it was read.
     written: i64,
+    /// The other daemons know the halt.
+    is_known_by_all: bool,
     /// The last message that was read while the bucket lacked a change.
     overheard: Option<Overheard>,
 }
@@ -186,11 +188,14 @@ impl HaltTable {
             }
             _ => return false,
         }
+        // The others were asked before.
+        known.is_known_by_all = number.is_some();
         let mut is_overtaken = false;
         if let Some(Overheard { number: heard, written, halt }) = known.overheard.take()
             && number.is_none_or(|number| heard >= number)
         {
             is_overtaken = halt.is_some() != known.halt.is_some();
+            known.is_known_by_all &= number == Some(heard);
             (known.number, known.written, known.halt) = (known.number.max(heard), written, halt);
         }
         let is_halted = known.halt.is_some();
@@ -198,6 +203,25 @@ impl HaltTable {
             self.runs.remove(&change.key);
         }
         is_overtaken || is_halted
+    }
+
+    /// Whether the halt of a run may be answered with strict promises, or the run is not halted.
+    pub(super) fn may_be_answered(&self, key: &RunKey) -> bool {
+        let Some(known) = self.runs.get(key) else { return true };
+        known.unstored.is_none() && (known.halt.is_none() || known.is_known_by_all)
+    }
+
+    /// The number of the halt of a run of which the others have not been asked whether they know it.
+    pub(super) fn unasked(&self, key: &RunKey) -> Option<u64> {
+        let known = self.runs.get(key).filter(|known| known.halt.is_some() && !known.is_known_by_all)?;
+        Some(known.number)
+    }
+
+    /// The others know the halt of a run that the message with this number tells.
+    pub(super) fn known_by_all(&mut self, key: &RunKey, number: u64) {
+        if let Some(known) = self.runs.get_mut(key).filter(|known| known.number == number) {
+            known.is_known_by_all = known.halt.is_some();
+        }
     }
 
     /// A receiver that is notified once the bucket has what it lacks now of a run, or of all runs.
@@ -230,6 +254,8 @@ impl HaltTable {
         if number < known.number {
             return Heard::Nothing;
         }
+        // Between two messages, the run may have gone on.
+        known.is_known_by_all &= number == known.number;
         known.number = number;
         match &mut known.unstored {
             // It comes after this one.

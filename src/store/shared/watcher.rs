@@ -22,6 +22,9 @@ use crate::store::freshness;
 /// Between two beats.
 const BEAT: Duration = Duration::from_millis(500);
 
+/// The wait before a beat that shows that nothing is missed any more.
+const MISSED_PAUSE: Duration = Duration::from_millis(50);
+
 /// How long nothing may come of the bucket: at least the beats of this daemon do.
 const LONGEST_SILENCE: Duration = Duration::from_millis(1500);
 
@@ -95,6 +98,11 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
         if core.is_rewound.load(Ordering::Acquire) {
             return Err(ClusterError::Unreachable("it has less than it had confirmed".to_owned()));
         }
+        let number = message.info().ok().map(|info| info.stream_sequence);
+        let is_next = number.is_some() && number == position.last.and_then(|last| last.checked_add(1));
+        if !is_next {
+            core.has_missed();
+        }
         if let Some(number) = take_in(core, &message) {
             position.last = Some(number);
             core.position.send_replace(number);
@@ -155,7 +163,10 @@ pub(super) async fn beat(core: Arc<ClusterCore>) {
     let mut ticks = interval(BEAT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for number in 1.. {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = core.missed.notified() => sleep(MISSED_PAUSE).await,
+        }
         core.freshness.is_awake();
         if core.leaves.load(Ordering::Acquire) {
             return;

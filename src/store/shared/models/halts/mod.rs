@@ -9,6 +9,7 @@
 //! | `Beat`, `Read` | `watcher::beat`; `watcher::take_in`, `ClusterCore::hear_beat`, `Freshness::heard`, `HaltListener::halted` |
 //! | `Halts` | `RunActor::halt`, `HaltTable::note` |
 //! | `Put`, `Confirmed`, `Unconfirmed` | `publisher::write`: stored; confirmed; not confirmed in time, and written again |
+//! | `Renew` | `ClusterCore::sweep`: a halt is written again before the bucket forgets it |
 //! | `AskOthers`, `Knows`, `Settle` | `knowledge::known_by_all` and `knowledge::answer_one`; `HaltReceipt::settled` |
 //! | `Event` | `Orchestrator::begin`: `Freshness::settled`, then `RunDirectory::halted` and its receipt |
 //! | `Crash`, `Start` | `kill -9`; `RunDirectory::restore`, `ClusterCore::tell_own_halts` |
@@ -35,6 +36,10 @@ enum Safeguard {
     QuestionAfterStart,
     /// A daemon answers that it knows a halt once it does.
     Knowledge,
+    /// One that has missed messages lately waits: it may have heard nothing of a daemon.
+    WaitAfterMiss,
+    /// A beat shows that nothing is missed if it was sent after the last message that follows missed ones was read.
+    BeatAfterMiss,
 }
 
 /// What may happen.
@@ -47,6 +52,7 @@ enum Step {
     Put(usize),
     Confirmed(usize),
     Unconfirmed(usize),
+    Renew(usize),
     AskOthers(usize),
     Knows(usize, usize),
     Settle(usize),
@@ -61,6 +67,10 @@ struct Entry {
     what: What,
     /// Another one of its subject has taken its place.
     is_over: bool,
+    /// It was written over: who has not read it never will.
+    is_gone: bool,
+    /// It is a beat, and its daemon has read since that it has missed messages.
+    is_void: bool,
     /// How old the sender's clock says that it is.
     age: u8,
     /// Which daemons have read it.
@@ -84,6 +94,8 @@ struct Node {
     is_ready: bool,
     /// How old the last of its own beats is that it has read.
     heard: u8,
+    /// When it last read a message that follows ones that it has missed.
+    missed: u8,
     /// When it last heard each of the others, and one that has died.
     heard_of: [u8; NODES],
     heard_dead: u8,
@@ -127,7 +139,8 @@ struct State {
     bucket: Vec<Entry>,
     nodes: Vec<Node>,
     crashes: u8,
-    unconfirmed: u8,
+    /// How often a message was written again.
+    again: u8,
     /// Whether a host has received the halt, and what the daemon was that answered it first.
     received: Option<By>,
     is_wrong: bool,
@@ -146,7 +159,7 @@ struct Halts {
     nodes: usize,
     crashes: u8,
     /// How often a message is written again.
-    unconfirmed: u8,
+    again: u8,
     /// Whoever reads late misses nothing that was written over.
     keeps: bool,
     /// How many messages somebody may not have read yet when a beat is written.
@@ -160,6 +173,8 @@ impl Node {
             is_up: true,
             is_ready: false,
             heard: OLD,
+            // What it reads first is all that was not written over.
+            missed: 0,
             heard_of: [OLD; NODES],
             heard_dead: OLD,
             halt: is_saved.then_some(Halted { is_settled, is_shared: false }),
@@ -188,7 +203,19 @@ fn older(age: u8) -> u8 {
 
 impl State {
     fn next_of(&self, node: usize) -> Option<usize> {
-        self.bucket.iter().position(|entry| !entry.read[node])
+        self.bucket.iter().position(|entry| !entry.read[node] && !entry.is_gone)
+    }
+
+    /// A daemon reads a message, and none before it any more.
+    fn miss_before(&mut self, next: usize, index: usize, without: Option<Safeguard>) {
+        let before = &mut self.bucket[..next];
+        if before.iter().all(|entry| entry.read[index]) {
+            return;
+        }
+        before.iter_mut().for_each(|entry| entry.read[index] = true);
+        self.nodes[index].missed = 0;
+        let own = self.bucket.iter_mut().filter(|entry| entry.what == What::Beat(index));
+        own.for_each(|beat| beat.is_void |= without != Some(Safeguard::BeatAfterMiss));
     }
 
     fn needs_beat(&self, node: usize, most: usize) -> bool {
@@ -210,9 +237,13 @@ impl State {
             (What::Beat(one) | What::LastBeat(one), What::Beat(other)) => *one == other,
             _ => false,
         };
-        self.bucket.retain(|entry| keeps || !is_same(&entry.what));
-        self.bucket.iter_mut().for_each(|entry| entry.is_over |= is_same(&entry.what));
-        self.bucket.push(Entry { what, is_over: false, age: 0, read: [false; NODES] });
+        for entry in self.bucket.iter_mut().filter(|entry| is_same(&entry.what)) {
+            entry.is_over = true;
+            entry.is_gone |= !keeps;
+        }
+        let new =
+            Entry { what, is_over: false, is_gone: false, is_void: false, age: 0, read: [false; NODES] };
+        self.bucket.push(new);
         self.tidy();
     }
 
@@ -231,6 +262,7 @@ impl State {
         self.bucket.iter_mut().for_each(|entry| entry.age = older(entry.age));
         for node in &mut self.nodes {
             node.heard = older(node.heard);
+            node.missed = older(node.missed);
             node.heard_of = node.heard_of.map(older);
             node.heard_dead = older(node.heard_dead);
             if let Some(question) = &mut node.question {
@@ -241,12 +273,14 @@ impl State {
 
     fn read(&mut self, index: usize, without: Option<Safeguard>) -> Option<()> {
         let next = self.next_of(index)?;
+        self.miss_before(next, index, without);
         self.bucket[next].read[index] = true;
-        let Entry { what, age, .. } = self.bucket[next];
+        let Entry { what, age, is_void, .. } = self.bucket[next];
         let node = &mut self.nodes[index];
         match what {
             What::LastBeat(_) => node.heard_dead = 0,
             What::Beat(sender) if sender != index => node.heard_of[sender] = 0,
+            What::Beat(_) if is_void => {}
             What::Beat(_) => {
                 node.heard = node.heard.min(age);
                 if !std::mem::replace(&mut node.is_ready, true)
@@ -272,7 +306,8 @@ impl State {
         let node = &mut self.nodes[index];
         let mut question = node.question.filter(|question| question.asked.is_none() && has_read)?;
         question.asked = Some(node.heard_of.map(|age| age < OLD));
-        question.waits = node.heard_dead < OLD;
+        let has_missed = node.missed < OLD && without != Some(Safeguard::WaitAfterMiss);
+        question.waits = node.heard_dead < OLD || has_missed;
         if without == Some(Safeguard::Wait) {
             question.asked = Some([false; NODES]);
             question.waits = false;

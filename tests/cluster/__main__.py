@@ -159,6 +159,7 @@ def arguments() -> argparse.Namespace:
     commands.add_parser("promises", help="what three strict nodes promise: hooks that run once, counters, stops, halts")
     queued = commands.add_parser("lifecycle", help="lifecycle events through the queue, while nodes, workers and the store are killed")
     queued.add_argument("--kills", type=int, default=10)
+    queued.add_argument("--servers", type=int, choices=(1, 3), default=1, help="of the store (default: 1)")
     queued.add_argument("--store-too", action="store_true", help="kill the server of the store as well")
     queued.add_argument("--seed", type=int, default=1)
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")

@@ -19,6 +19,7 @@ SECONDS = 0.015
 def main() -> None:
     log_path, node = sys.argv[1:3]
     seconds = float(sys.argv[3]) if len(sys.argv) > 3 else SECONDS
+    ends = os.open(sys.argv[4], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if len(sys.argv) > 4 else None
     log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     replies = os.dup(1)
     lock = threading.Lock()
@@ -32,7 +33,10 @@ def main() -> None:
         # One write, so that the lines of several processes do not mix.
         line = f"{request.get('event_id')} {request.get('delivery', 1)} {node}\n"
         os.write(log, line.encode())
+        begun = time.monotonic()
         time.sleep(seconds)
+        if ends is not None:
+            os.write(ends, f"{request.get('event_id')} {node} {begun} {time.monotonic()}\n".encode())
         halt = (request["envelope"].get("tool_input") or {}).get("halt")
         output = {"continue": False, "stopReason": "the budget is spent"} if halt else {}
         send({"id": request["id"], "output": output})

@@ -17,14 +17,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nats
+import stores
 from nodes import HOOK, WORKSPACE
 from ports import free_port
 from processes import Process, start, wait_for
+from stores import Store
 
 NAME = "hookyard"
 # How long a worker may be silent here. The default of 30 s would only make rounds longer.
 SILENCE = "2s"
 HOOK_SECONDS = "0.02"
+# A worker that is killed so soon after the end of a hook may not have told the queue, in seconds.
+AFTER_HOOK = 1.0
 # At the end, events of killed workers come back once the store has waited for them.
 SETTLED = 90.0
 
@@ -39,11 +43,11 @@ class Party:
     settings: dict[str, str]
     process: Process | None = None
 
-    def prepare(self, log: Path, seconds: str) -> None:
+    def prepare(self, log: Path, ends: Path, seconds: str) -> None:
         hooks = self.here / "workspace/.openharness/hooks"
         for made in (hooks, self.here / "home", self.here / "data", self.here / "state"):
             made.mkdir(mode=0o700, parents=True)
-        command = f"exec python3 {HOOK} {log} {self.name} {seconds}"
+        command = f"exec python3 {HOOK} {log} {self.name} {seconds} {ends}"
         handler = {"type": "command", "command": command, "mode": "worker", "timeout_seconds": 20}
         (hooks / "note.yaml").write_text(json.dumps({"name": "note", "events": ["run_completed"], "handler": handler}))
 
@@ -117,29 +121,42 @@ class Wire:
 
 @dataclass
 class Bench:
-    """A server of the store, a node and two workers."""
+    """The servers of the store, a node and two workers."""
 
     program: str
     server: str
     here: Path
+    servers: int
+    stores: list[Store] = field(init=False)
     node: Party = field(init=False)
     workers: list[Party] = field(init=False)
     accepted: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clients, monitor = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        store = f"jetstream {{ store_dir: \"{self.here}/store\", sync_interval: always, max_file_store: 2GB }}"
-        (self.here / "nats.conf").write_text(f'server_name: s1\nlisten: "{self.clients}"\nhttp: "{monitor}"\n{store}\n')
-        shared = {
-            "cluster.store": f"[nats://{self.clients}]", "cluster.monitoring": f"[http://{monitor}]",
-            "cluster.replicas": "1", "cluster.trust_sync": "true", "cluster.worker_silence": SILENCE,
+        def place() -> str:
+            return f"127.0.0.1:{free_port()}"
+
+        self.stores = [
+            Store(name, nats.Ports(place(), place(), place()), self.here / name) for name in nats.SERVERS[: self.servers]
+        ]
+        for store in self.stores:
+            (store.directory / "data").mkdir(mode=0o700, parents=True)
+        if len(self.stores) > 1:
+            stores.configure(self.stores, 0)
+        else:
+            [store] = self.stores
+            text = f"jetstream {{ store_dir: \"{store.directory}/data\", sync_interval: always, max_file_store: 2GB }}"
+            listens = f'server_name: {store.name}\nlisten: "{store.ports.clients}"\nhttp: "{store.ports.monitor}"'
+            (store.directory / "nats.conf").write_text(f"{listens}\n{text}\n")
+        shared = stores.settings(self.stores, "answer", "watch") | {
+            "cluster.replicas": str(self.servers), "cluster.trust_sync": "true", "cluster.worker_silence": SILENCE,
         }
-        self.log = self.here / "asked"
+        self.log, self.ends = self.here / "asked", self.here / "ended"
         self.node = Party("n1", "serve", self.here / "n1", shared | {"cluster.lifecycle": "queue"})
         self.workers = [Party(name, "work", self.here / name, shared) for name in ("w1", "w2")]
         for party in self.parties:
-            party.prepare(self.log, HOOK_SECONDS)
-        self.start_store()
+            party.prepare(self.log, self.ends, HOOK_SECONDS)
+        self.start_stores()
         for party in self.parties:
             party.start(self.program)
             wait_for(party.ready, f"{party.name} to be ready")
@@ -148,12 +165,24 @@ class Bench:
     def parties(self) -> list[Party]:
         return [self.node, *self.workers]
 
-    def start_store(self) -> None:
-        command = [self.server, "--config", str(self.here / "nats.conf")]
-        self.store = start("store", command, self.here / "nats.log", self.here)
+    @property
+    def clients(self) -> str:
+        """A server that is there."""
+        return next(store for store in self.stores if store.ready()).ports.clients
+
+    def start_stores(self) -> None:
+        for store in self.stores:
+            store.start(self.server, [])
+        for store in self.stores:
+            wait_for(store.ready, f"{store.name} to be ready; see {store.log}")
+
+    def kill_stores(self) -> None:
+        for store in self.stores:
+            store.running.send(signal.SIGKILL)
+            store.running.wait()
 
     def end(self) -> None:
-        for process in [*(party.process for party in self.parties), self.store]:
+        for process in [party.process for party in (*self.parties, *self.stores)]:
             if process is not None:
                 process.send(signal.SIGKILL)
                 process.wait()
@@ -200,8 +229,7 @@ def each_once(bench: Bench) -> None:
 
 
 def store_away(bench: Bench) -> None:
-    bench.store.send(signal.SIGKILL)
-    bench.store.wait()
+    bench.kill_stores()
     sent = [f"away-{number}" for number in range(20)]
     expect(all(bench.send(event_id) for event_id in sent), "accepted without a store", bench.accepted[-20:])
     # Some attempts to reach it fail meanwhile, and after a kill the outbox has the events still.
@@ -209,7 +237,7 @@ def store_away(bench: Bench) -> None:
     bench.node.kill()
     bench.node.start(bench.program)
     time.sleep(1)
-    bench.start_store()
+    bench.start_stores()
     wait_for(bench.node.ready, "the node to be ready")
     bench.settle()
     asked = bench.asked()
@@ -248,6 +276,7 @@ def worker_stopped(bench: Bench) -> None:
 
 def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
     draw, begun, stop = random.Random(seed), len(bench.accepted), threading.Event()
+    killings: list[tuple[float, str]] = []
 
     def load() -> None:
         number = 0
@@ -261,14 +290,16 @@ def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
     try:
         for _ in range(count):
             time.sleep(draw.uniform(0.1, 0.6))
-            killed = draw.choice([*bench.parties, None] if store else bench.parties)
-            if killed is None:
-                bench.store.send(signal.SIGKILL)
-                bench.store.wait()
-                bench.start_store()
-                continue
-            killed.kill()
-            killed.start(bench.program)
+            killed = draw.choice([*bench.parties, draw.choice(bench.stores)] if store else bench.parties)
+            if isinstance(killed, Store):
+                killed.running.send(signal.SIGKILL)
+                killings.append((time.monotonic(), killed.name))
+                killed.running.wait()
+                killed.start(bench.server, [])
+            else:
+                killings.append((time.monotonic(), killed.name))
+                killed.kill()
+                killed.start(bench.program)
             wait_for(killed.ready, f"{killed.name} to be ready")
     finally:
         stop.set()
@@ -279,6 +310,7 @@ def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
     except TimeoutError as error:
         print(error, file=sys.stderr)
     asked = bench.asked()
+    where = stages(bench, [one for one in accepted if len(asked[one]) > 1], killings)
     again = [delivery for one in accepted for delivery, _ in sorted(asked[one])[1:]]
     return {
         "kills": count,
@@ -286,12 +318,37 @@ def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
         "lost": sum(not asked[one] for one in accepted),
         "twice": sum(len(asked[one]) > 1 for one in accepted),
         "repetitions not marked": sum(delivery == 1 for delivery in again),
-    }
+    } | where
+
+
+def stages(bench: Bench, twice: list[str], killings: list[tuple[float, str]]) -> dict[str, int]:
+    """Where events were that came twice when something was killed."""
+    spans = defaultdict(list)
+    for line in bench.ends.read_text().splitlines():
+        event_id, worker, begun, ended = line.split()
+        spans[event_id].append((float(begun), float(ended), worker))
+    found = {"killed in their hooks": 0, "killed after their hooks": 0, "otherwise": 0}
+    for one in twice:
+        first, worker = next(iter(sorted(spans[one])), None), bench.asked()[one][0][1]
+        # A hook that was killed with its worker has written no end.
+        if first is None or first[2] != worker:
+            found["killed in their hooks"] += 1
+            continue
+        begun, ended, _ = first
+        kills = [at for at, name in killings if name == worker]
+        after = min((at - ended for at in kills if at >= ended), default=1e9)
+        if any(begun <= at <= ended for at in kills):
+            found["killed in their hooks"] += 1
+        elif after < AFTER_HOOK:
+            found["killed after their hooks"] += 1
+        else:
+            found["otherwise"] += 1
+    return found
 
 
 def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hookyard-lifecycle-") as made:
-        bench = Bench(options.program, nats.program(), Path(made))
+        bench = Bench(options.program, nats.program(), Path(made), options.servers)
         try:
             for check in (each_once, store_away, poison, worker_stopped):
                 check(bench)

@@ -22,6 +22,7 @@ use crate::{
 struct SlowStore {
     calls: Mutex<Vec<String>>,
     waiters: Mutex<Vec<oneshot::Sender<()>>>,
+    asks_others: bool,
 }
 
 impl SlowStore {
@@ -58,6 +59,10 @@ impl RunStore for SlowStore {
         let (sender, receiver) = oneshot::channel();
         self.waiters.lock().push(sender);
         receiver
+    }
+
+    fn asks_others(&self) -> bool {
+        self.asks_others
     }
 
     fn status(&self) -> StoreStatus {
@@ -117,6 +122,38 @@ async fn nobody_hears_of_a_halt_before_it_is_on_disk() {
     assert_eq!(*store.calls.lock(), ["save now run halted"]);
     // From now on nothing waits.
     assert_eq!(orchestrator.dispatch(tool("run")).await.unwrap().verdict, Verdict::Halt);
+}
+
+#[cfg(feature = "cluster")]
+#[tokio::test(start_paused = true)]
+async fn a_halt_that_was_heard_of_or_restored_is_answered_once_the_others_were_asked() {
+    use crate::store::{HaltListener, StoredHalt};
+
+    let before = Arc::new(SlowStore::default());
+    let orchestrator = halting_orchestrator(&before).await;
+    let directory = &orchestrator.0.context.directory;
+    let halted = |run: &str| {
+        let workspace = orchestrator.snapshot(None).unwrap().workspace().id.clone();
+        let key = RunKey { workspace, run: RunId::new(run).unwrap() };
+        HaltListener::halted(&**directory, &key, &StoredHalt { reason: Some("elsewhere".into()), by: None });
+    };
+    halted("restored");
+    assert_eq!(
+        orchestrator.dispatch(tool("restored")).await.unwrap().verdict,
+        Verdict::Halt,
+        "nobody is asked"
+    );
+    let store = Arc::new(SlowStore { asks_others: true, ..SlowStore::default() });
+    directory.set_store(Some(Arc::clone(&store) as _));
+    halted("heard");
+    let answers = [send(&orchestrator, tool("restored")), send(&orchestrator, tool("heard"))];
+    sleep(Duration::from_millis(100)).await;
+    assert!(answers.iter().all(|answer| !answer.is_finished()), "answered before the others know it");
+    store.write();
+    for answer in answers {
+        assert_eq!(verdict(answer).await, Verdict::Halt);
+    }
+    assert_eq!(orchestrator.dispatch(tool("heard")).await.unwrap().verdict, Verdict::Halt, "asked once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,6 +140,28 @@ fn what_is_not_readable_at_the_key_of_a_halt_has_that_written_again() {
 }
 
 #[test]
+fn a_halt_may_be_answered_once_the_others_know_that_very_one() {
+    let (mut table, run) = (HaltTable::default(), key("a"));
+    assert!(table.may_be_answered(&run), "it is not halted");
+    table.hear(message("a", Some(halt("elsewhere"))), 3, 0, false);
+    assert_eq!((table.may_be_answered(&run), table.unasked(&run)), (false, Some(3)));
+    table.hear(message("a", Some(halt("again"))), 5, 0, false);
+    table.known_by_all(&run, 3);
+    assert!(!table.may_be_answered(&run), "between the two, the run may have gone on");
+    table.known_by_all(&run, 5);
+    assert_eq!((table.may_be_answered(&run), table.unasked(&run)), (true, None));
+    table.hear(message("a", Some(halt("again"))), 5, 0, false);
+    assert!(table.may_be_answered(&run), "the same message");
+    table.note(&run, None);
+    table.stored(&all_unstored(&table)[0], Some(6));
+    table.note(&run, Some(&halt("own")));
+    assert!(!table.may_be_answered(&run), "the bucket does not have it");
+    assert_eq!(table.hear(message("a", Some(halt("own"))), 7, 0, true), Heard::Nothing);
+    table.stored(&all_unstored(&table)[0], Some(7));
+    assert!(table.may_be_answered(&run), "the others were asked before");
+}
+
+#[test]
 fn halts_age_by_the_clock_of_the_servers() {
     let mut table = HaltTable::default();
     table.note(&key("not read"), Some(&halt("own")));

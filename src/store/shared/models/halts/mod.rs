@@ -212,10 +212,13 @@ impl State {
         if before.iter().all(|entry| entry.read[index]) {
             return;
         }
-        before.iter_mut().for_each(|entry| entry.read[index] = true);
+        for entry in before {
+            entry.read[index] = true;
+        }
         self.nodes[index].missed = 0;
-        let own = self.bucket.iter_mut().filter(|entry| entry.what == What::Beat(index));
-        own.for_each(|beat| beat.is_void |= without != Some(Safeguard::BeatAfterMiss));
+        for beat in self.bucket.iter_mut().filter(|entry| entry.what == What::Beat(index)) {
+            beat.is_void |= without != Some(Safeguard::BeatAfterMiss);
+        }
     }
 
     fn needs_beat(&self, node: usize, most: usize) -> bool {

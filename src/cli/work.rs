@@ -19,7 +19,7 @@ const FOOTER: &str = "\
 Examples:
   hookyard work --config /etc/hookyard/worker.yaml
   hookyard work --config /etc/hookyard/worker.yaml --check
-  hookyard cluster status
+  hookyard cluster status --config /etc/hookyard/worker.yaml
 
 Signals: SIGTERM and SIGINT stop it: it takes no further events, waits for hooks that run until `shutdown_deadline`, and \
 gives what is left back to the queue. A second one stops it at once. SIGHUP reloads hook files.";

@@ -58,7 +58,7 @@ mod workspace_locator;
 pub use audit::AuditError;
 pub use client::{Client, ClientError, ClientResponse};
 #[cfg(all(feature = "cli", feature = "cluster"))]
-pub(crate) use cluster::{StoreSync, cluster_options, store_sync};
+pub(crate) use cluster::{StoreSync, check_store, cluster_options, queue_options, store_sync};
 pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use exchange::{Exchange, MAX_HEADERS, whole_body};

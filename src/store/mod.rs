@@ -53,6 +53,8 @@ pub(crate) use freshness::{Freshness, Unsure};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxChange, RowReceiver};
 pub(crate) use outbox::{OutboxRow, OutboxStore, StoredOutbox};
+#[cfg(all(feature = "cli", feature = "cluster"))]
+pub(crate) use queue::{DeadMessage, NotRetried, QueueOperator, QueueReport};
 #[cfg(feature = "cluster")]
 pub(crate) use queue::{EventIntake, LifecycleQueue, NotPut, QueueOptions, QueueWorker, QueuedEvent};
 #[cfg(feature = "daemon")]

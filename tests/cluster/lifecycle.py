@@ -24,8 +24,9 @@ from processes import Process, start, wait_for
 from stores import Store
 
 NAME = "hookyard"
-# How long a worker may be silent here. The default of 30 s would only make rounds longer.
-SILENCE = "2s"
+# How long a worker may be silent here: longer than the servers need to agree who leads. The default of 30 s would only make rounds
+# longer.
+SILENCE = "15s"
 HOOK_SECONDS = "0.02"
 # A worker that is killed so soon after the end of a hook may not have told the queue, in seconds.
 AFTER_HOOK = 1.0

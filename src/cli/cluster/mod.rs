@@ -1,6 +1,7 @@
 //! `cluster`: the nodes that share halts, as their store has them.
 
 mod check;
+mod dead;
 mod drain;
 mod halts;
 mod status;
@@ -17,10 +18,11 @@ Examples:
   hookyard cluster halts
   hookyard cluster halts --forget run-7 --workspace shop
   hookyard cluster drain node-2
+  hookyard cluster dead list
 
 They ask the store that `cluster.store` names, with the credentials of the settings, and no node.";
 
-/// Show the nodes of a cluster, check its store, end halts, and stop nodes
+/// Show the nodes and the queue of a cluster, check its store, end halts, stop nodes, and handle dead letters
 ///
 /// Nodes are daemons behind a balancer that share the halts of runs. The page `docs/scale.md` has what they are for.
 #[derive(Debug, Args)]
@@ -36,6 +38,7 @@ enum ClusterAction {
     Check(check::CheckAction),
     Halts(halts::HaltsAction),
     Drain(drain::DrainAction),
+    Dead(dead::DeadAction),
 }
 
 impl ClusterCommand {
@@ -45,6 +48,7 @@ impl ClusterCommand {
             ClusterAction::Check(check) => check.run(screen).await,
             ClusterAction::Halts(halts) => halts.run(screen).await,
             ClusterAction::Drain(drain) => drain.run(screen).await,
+            ClusterAction::Dead(dead) => dead.run(screen).await,
         }
     }
 }

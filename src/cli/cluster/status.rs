@@ -12,9 +12,13 @@ use crate::cli::{
     table::{AdaptiveTable, EMPTY_CELL, Page},
     units::{coarse_duration, plural},
 };
-use crate::store::ClusterSurvey;
+use crate::{
+    config::Settings,
+    daemon::queue_options,
+    store::{ClusterError, ClusterSurvey, QueueOperator, QueueReport},
+};
 
-/// Show the nodes of the cluster, and the servers of its store
+/// Show the nodes of the cluster, the servers of its store, and its queue
 #[derive(Debug, Args)]
 pub(super) struct StatusAction {
     #[command(flatten)]
@@ -29,6 +33,11 @@ struct ClusterListing {
     store: StoreRow,
     halts: usize,
     nodes: Vec<NodeRow>,
+    /// None if no lifecycle events are queued.
+    queue: Option<QueueReport>,
+    /// Why the queue cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_error: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,7 +73,7 @@ impl StatusAction {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
         let settings = cluster_settings(&self.settings, screen)?;
         let survey = operator(&settings).await?.survey().await.map_err(CliError::new)?;
-        let listing = listing(survey);
+        let listing = listing(survey, queue_report(&settings).await);
         if self.output.json {
             screen.print_json(&listing)?;
         } else {
@@ -74,7 +83,11 @@ impl StatusAction {
     }
 }
 
-fn listing(survey: ClusterSurvey) -> ClusterListing {
+async fn queue_report(settings: &Settings) -> Result<Option<QueueReport>, ClusterError> {
+    QueueOperator::connect(queue_options(settings)).await?.report().await
+}
+
+fn listing(survey: ClusterSurvey, queue: Result<Option<QueueReport>, ClusterError>) -> ClusterListing {
     let followers = survey.report.followers.into_iter();
     let nodes = survey.nodes.into_iter().map(|(beat, heard)| NodeRow {
         node: beat.node,
@@ -97,7 +110,30 @@ fn listing(survey: ClusterSurvey) -> ClusterListing {
         },
         halts: survey.halts.len(),
         nodes: nodes.collect(),
+        queue_error: queue.as_ref().err().map(ToString::to_string),
+        queue: queue.ok().flatten(),
     }
+}
+
+/// The queue in a line: what is in it, and who takes it out.
+fn queue_line(listing: &ClusterListing) -> Option<String> {
+    if let Some(error) = &listing.queue_error {
+        return Some(format!("cannot be read: {}", escape::line(error)));
+    }
+    let queue = listing.queue.as_ref()?;
+    let letters = usize::try_from(queue.dead_letters).unwrap_or(usize::MAX);
+    let workers = queue.workers.iter().map(|worker| {
+        let name = escape::line(&worker.node);
+        if worker.under_way == 0 { name.into_owned() } else { format!("{name} has {}", worker.under_way) }
+    });
+    let workers = workers.collect::<Vec<_>>().join(", ");
+    let workers = if workers.is_empty() { "no worker answers".to_owned() } else { workers };
+    Some(format!(
+        "{} waiting, {} under way, {}; {workers}",
+        queue.waiting,
+        queue.under_way,
+        plural(letters, "dead letter")
+    ))
 }
 
 fn view(listing: &ClusterListing, screen: &Screen) -> String {
@@ -119,6 +155,9 @@ fn view(listing: &ClusterListing, screen: &Screen) -> String {
         escape::line(leader),
     ));
     page.line(&format!("{}  {}", paint.dim("halts"), listing.halts));
+    if let Some(queue) = queue_line(listing) {
+        page.line(&format!("{}  {queue}", paint.dim("queue")));
+    }
     if listing.nodes.is_empty() {
         page.line("no node has been heard of");
         return page.into_text();

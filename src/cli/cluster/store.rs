@@ -8,8 +8,8 @@ use crate::{
         settings::{VariablePolicy, settings_of, tell},
     },
     config::Settings,
-    daemon::cluster_options,
-    store::ClusterOperator,
+    daemon::{cluster_options, queue_options},
+    store::{ClusterOperator, QueueOperator},
 };
 
 /// The settings of a cluster.
@@ -29,4 +29,11 @@ pub(super) fn cluster_settings(flags: &SettingsFlags, screen: &Screen) -> Result
 /// Returns an error if it cannot be used.
 pub(super) async fn operator(settings: &Settings) -> Result<ClusterOperator, CliError> {
     ClusterOperator::connect(cluster_options(settings)).await.map_err(CliError::new)
+}
+
+/// Connects to the queue in the store of the cluster.
+///
+/// Returns an error if it cannot be used.
+pub(super) async fn queue_operator(settings: &Settings) -> Result<QueueOperator, CliError> {
+    QueueOperator::connect(queue_options(settings)).await.map_err(CliError::new)
 }

@@ -1,6 +1,9 @@
 //! The messages that a worker has, and what becomes of them: what its outbox writes down, the queue is told.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
 
 use async_nats::jetstream::message::Acker;
 use bytes::Bytes;
@@ -10,18 +13,46 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::streams::Death;
 use crate::store::{DeliveryProgress, OutboxRow, OutboxStore};
 
+/// How many messages are remembered that have ended. A server that was killed gives out again what it gave out just before.
+const ENDED_REMEMBERED: usize = 4096;
+
 /// The messages that a worker has.
 #[derive(Debug)]
 pub(crate) struct HeldMessages {
     messages: Mutex<BTreeMap<u64, HeldMessage>>,
+    ended: Mutex<EndedMessages>,
     /// Notified when there are fewer.
     pub(super) fewer: Notify,
     endings: mpsc::UnboundedSender<(u64, Ending)>,
 }
 
+/// The messages that have ended last.
+#[derive(Debug, Default)]
+struct EndedMessages {
+    /// Oldest first.
+    order: VecDeque<u64>,
+    /// When each was put into the queue: another stream has messages with the same numbers.
+    put_at: HashMap<u64, i128>,
+}
+
+/// What a message is that comes out of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Given {
+    /// It is new here.
+    New,
+    /// It is under way here. It is acknowledged by its last copy.
+    Held,
+    /// It has ended here, and the queue has forgotten that.
+    Ended,
+}
+
 /// A message that is not acknowledged.
 #[derive(Clone)]
 pub(super) struct HeldMessage {
+    /// When it was put into the queue, by the servers' clock.
+    pub(super) put_at: i128,
+    /// Which connection of this worker it came by.
+    pub(super) connection: u64,
     pub(super) acker: Arc<Acker>,
     pub(super) payload: Bytes,
     pub(super) taken: u32,
@@ -38,6 +69,12 @@ pub(super) enum Ending {
     Dead(Death),
 }
 
+impl HeldMessage {
+    pub(super) fn new(acker: Acker, payload: Bytes, taken: u32, (put_at, connection): (i128, u64)) -> Self {
+        Self { put_at, connection, acker: Arc::new(acker), payload, taken, is_ending: false }
+    }
+}
+
 impl std::fmt::Debug for HeldMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HeldMessage").field("taken", &self.taken).finish_non_exhaustive()
@@ -48,23 +85,25 @@ impl HeldMessages {
     /// None, and a receiver of those that end. There are at most as many as are held.
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<(u64, Ending)>) {
         let (endings, ended) = mpsc::unbounded_channel();
-        (Self { messages: Mutex::default(), fewer: Notify::new(), endings }, ended)
+        (Self { messages: Mutex::default(), ended: Mutex::default(), fewer: Notify::new(), endings }, ended)
     }
 
     pub(super) fn len(&self) -> usize {
         self.messages.lock().len()
     }
 
-    /// Takes in a message. Returns whether it is new: one that the queue gives out again is acknowledged by its last copy.
-    pub(super) fn hold(&self, id: u64, acker: Acker, payload: Bytes, taken: u32) -> bool {
-        let mut messages = self.messages.lock();
-        let acker = Arc::new(acker);
-        if let Some(known) = messages.get_mut(&id) {
-            known.acker = acker;
-            return false;
+    /// Takes in a message. Returns what it is.
+    pub(super) fn hold(&self, id: u64, message: HeldMessage) -> Given {
+        if self.ended.lock().put_at.get(&id) == Some(&message.put_at) {
+            return Given::Ended;
         }
-        messages.insert(id, HeldMessage { acker, payload, taken, is_ending: false });
-        true
+        let mut messages = self.messages.lock();
+        if let Some(known) = messages.get_mut(&id) {
+            (known.acker, known.connection) = (message.acker, message.connection);
+            return Given::Held;
+        }
+        messages.insert(id, message);
+        Given::New
     }
 
     pub(super) fn get(&self, id: u64) -> Option<HeldMessage> {
@@ -80,9 +119,23 @@ impl HeldMessages {
         self.messages.lock().values().any(|held| held.is_ending)
     }
 
+    /// The queue may give a message to others.
     pub(super) fn release(&self, id: u64) {
         self.messages.lock().remove(&id);
         self.fewer.notify_waiters();
+    }
+
+    /// The queue has heard how a message has ended.
+    pub(super) fn ended(&self, id: u64, put_at: i128) {
+        let mut ended = self.ended.lock();
+        if ended.put_at.insert(id, put_at).is_none() {
+            ended.order.push_back(id);
+            if ended.order.len() > ENDED_REMEMBERED
+                && let Some(oldest) = ended.order.pop_front()
+            {
+                ended.put_at.remove(&oldest);
+            }
+        }
     }
 
     /// Has the queue hear what becomes of a message: the first that is said of it counts.

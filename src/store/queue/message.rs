@@ -54,6 +54,56 @@ struct ReadMessage<'a> {
     event: &'a RawValue,
 }
 
+/// What a worker says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WorkerReport {
+    pub(crate) node: String,
+    pub(crate) instance: String,
+    pub(crate) version: String,
+    /// The events that it has.
+    pub(crate) under_way: usize,
+}
+
+/// What a message is about, as far as it can be read.
+#[cfg(feature = "cli")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct MessageSummary {
+    pub(crate) workspace: Option<String>,
+    pub(crate) event: Option<String>,
+    pub(crate) run: Option<String>,
+}
+
+#[cfg(feature = "cli")]
+impl MessageSummary {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let read: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        Self {
+            workspace: text(&read["workspace"]),
+            event: text(&read["event"]["kind"]),
+            run: text(&read["event"]["run"]),
+        }
+    }
+}
+
+/// A message that was taken out of the queue so often, as it is put there again, and the kind of its event.
+///
+/// Returns an error if it cannot be read.
+#[cfg(feature = "cli")]
+pub(super) fn retried(bytes: &[u8], taken: u32) -> Result<(crate::model::EventKind, Vec<u8>), RecordError> {
+    let kind = QueuedEvent::decode(bytes, 0, taken)?.event.kind;
+    let read: ReadMessage<'_> = serde_json::from_slice(bytes).map_err(|_| RecordError::Damaged)?;
+    let written = WrittenMessage {
+        v: VERSION,
+        workspace: &read.workspace,
+        delivery: read.delivery.saturating_add(taken.max(1)),
+        done: read.done.iter().map(String::as_str).collect(),
+        required: read.required.iter().map(String::as_str).collect(),
+        event: read.event,
+    };
+    Ok((kind, serde_json::to_vec(&written).expect("texts and JSON")))
+}
+
 fn texts(names: &[HookName]) -> Vec<&str> {
     names.iter().map(HookName::as_str).collect()
 }

@@ -12,7 +12,11 @@
 
 mod held;
 mod message;
+#[cfg(feature = "cli")]
+mod operator;
 mod streams;
+#[cfg(all(test, feature = "cli"))]
+mod tests;
 mod worker;
 
 use std::time::Duration;
@@ -20,6 +24,8 @@ use std::time::Duration;
 use super::{OutboxRow, shared::ClusterOptions};
 
 pub(crate) use message::QueuedEvent;
+#[cfg(feature = "cli")]
+pub(crate) use operator::{DeadMessage, NotRetried, QueueOperator, QueueReport};
 pub(crate) use streams::{LifecycleQueue, NotPut};
 pub(crate) use worker::QueueWorker;
 

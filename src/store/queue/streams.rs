@@ -16,13 +16,15 @@ use async_nats::{
         consumer::{AckPolicy, Consumer, pull},
         context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
         message::PublishMessage,
-        stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType, Stream},
+        stream::{
+            Config, DiscardPolicy, PersistenceMode, RawMessageErrorKind, RetentionPolicy, StorageType, Stream,
+        },
     },
 };
 use tokio::time::timeout;
 
 use super::{QueueOptions, message::QueuedEvent};
-use crate::store::shared::{ClusterError, REQUEST_TIMEOUT, check_server, connect, unreachable};
+use crate::store::shared::{ClusterError, LastFailure, REQUEST_TIMEOUT, check_server, connect, unreachable};
 
 /// How long the queue knows the id of an event, so that one that is put twice is there once.
 const REPETITIONS_KNOWN: Duration = Duration::from_mins(10);
@@ -34,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const HEADERS: usize = 4096;
 
 /// The name of what all workers share.
-const WORKERS: &str = "workers";
+pub(super) const WORKERS: &str = "workers";
 
 /// How many events all workers together may have.
 const MOST_UNDER_WAY: i64 = 20_000;
@@ -43,6 +45,7 @@ const MOST_UNDER_WAY: i64 = 20_000;
 #[derive(Debug)]
 pub(crate) struct LifecycleQueue {
     client: Client,
+    failure: LastFailure,
     jetstream: Context,
     options: QueueOptions,
     is_open: AtomicBool,
@@ -90,9 +93,14 @@ impl LifecycleQueue {
     ///
     /// Returns an error if an address or the credentials cannot be used.
     pub(crate) async fn connect(options: QueueOptions) -> Result<Self, ClusterError> {
-        let client = connect(&options.cluster).await?;
+        let (client, failure) = connect(&options.cluster).await?;
         let jetstream = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
-        Ok(Self { client, jetstream, options, is_open: AtomicBool::new(false) })
+        Ok(Self { client, failure, jetstream, options, is_open: AtomicBool::new(false) })
+    }
+
+    /// Returns an error if no server is connected to, or one that is too old.
+    pub(super) fn check_server(&self) -> Result<(), ClusterError> {
+        check_server(&self.client, &self.options.cluster, &self.failure)
     }
 
     pub(super) fn options(&self) -> &QueueOptions {
@@ -103,11 +111,32 @@ impl LifecycleQueue {
         &self.client
     }
 
+    #[cfg(feature = "cli")]
+    pub(super) fn jetstream(&self) -> &Context {
+        &self.jetstream
+    }
+
+    /// How often a server was connected to.
+    pub(super) fn connections(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
+    /// Removes a message with this number that was put into the queue at this time. Returns whether it is there no more.
+    pub(super) async fn remove(&self, id: u64, put_at: i128) -> bool {
+        let Ok(stream) = self.queue_stream().await else { return false };
+        match stream.get_raw_message(id).await {
+            // Another stream of the same name has another message under the number.
+            Ok(message) if message.time.unix_timestamp_nanos() != put_at => true,
+            Ok(_) => stream.delete_message(id).await.is_ok(),
+            Err(error) => matches!(error.kind(), RawMessageErrorKind::NoMessageFound),
+        }
+    }
+
     /// Makes the streams, if they are not there.
     ///
     /// Returns an error if they cannot be used.
     pub(crate) async fn open(&self) -> Result<(), ClusterError> {
-        check_server(&self.client, &self.options.cluster)?;
+        self.check_server()?;
         let queue = self.opened(self.queue_config()).await?;
         self.check(&queue.cached_info().config)?;
         self.opened(self.dead_config()).await?;
@@ -230,7 +259,7 @@ impl LifecycleQueue {
         self.publish(self.dead_subject(death.reason), message).await
     }
 
-    async fn publish(&self, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
+    pub(super) async fn publish(&self, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
         let unsure = |why: &dyn std::fmt::Display| NotPut::Unsure(why.to_string());
         let published = async {
             let acknowledged = self.jetstream.send_publish(subject, message).await?;
@@ -274,15 +303,20 @@ impl LifecycleQueue {
         format!("QUEUE_{}", self.options.cluster.bucket)
     }
 
-    fn dead_name(&self) -> String {
+    /// The subject at which workers are asked whether they are there.
+    pub(super) fn roll_call_subject(&self) -> String {
+        format!("hookyard-workers.{}", self.options.cluster.bucket)
+    }
+
+    pub(super) fn dead_name(&self) -> String {
         format!("DEAD_{}", self.options.cluster.bucket)
     }
 
-    fn queue_subject(&self, kind: &str) -> String {
+    pub(super) fn queue_subject(&self, kind: &str) -> String {
         format!("hookyard-queue.{}.{kind}", self.options.cluster.bucket)
     }
 
-    fn dead_subject(&self, reason: &str) -> String {
+    pub(super) fn dead_subject(&self, reason: &str) -> String {
         format!("hookyard-dead.{}.{reason}", self.options.cluster.bucket)
     }
 }

@@ -1,6 +1,12 @@
 //! A worker: takes events out of the queue, says that it is at work on them, and what became of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_nats::jetstream::{
     AckKind, Message,
@@ -16,8 +22,8 @@ use tokio::{
 
 use super::{
     EventIntake,
-    held::{Ending, HeldMessages},
-    message::QueuedEvent,
+    held::{Ending, Given, HeldMessage, HeldMessages},
+    message::{QueuedEvent, WorkerReport},
     streams::{Death, LifecycleQueue},
 };
 use crate::{
@@ -39,6 +45,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long the queue is told what became of an event. Then another worker may get it.
 const LONGEST_ENDING: Duration = Duration::from_mins(2);
+
+/// How long a worker asks for no events after its connection was lost: a server that was killed has forgotten whom it gave events
+/// to, and others first say what has become of theirs.
+const RETURN_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a worker that ends waits until the queue knows what it has done.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -64,6 +74,8 @@ struct WorkerCore {
     queue: Arc<LifecycleQueue>,
     held: Arc<HeldMessages>,
     intake: Arc<dyn EventIntake>,
+    /// The last message that may have been given out before the connection was lost last, by a server that has forgotten it.
+    forgotten: Arc<AtomicU64>,
 }
 
 impl QueueWorker {
@@ -76,10 +88,16 @@ impl QueueWorker {
         let (held, ended) = HeldMessages::new();
         let (queue, held) = (Arc::new(queue), Arc::new(held));
         let intake = intake(Arc::clone(&held)) as Arc<dyn EventIntake>;
-        let core = WorkerCore { queue: Arc::clone(&queue), held: Arc::clone(&held), intake };
+        let core = WorkerCore {
+            queue: Arc::clone(&queue),
+            held: Arc::clone(&held),
+            intake,
+            forgotten: Arc::default(),
+        };
         let (mut pulls, mut tasks) = (JoinSet::new(), JoinSet::new());
         pulls.spawn(core.clone().pull());
         tasks.spawn(core.clone().say_at_work());
+        tasks.spawn(core.clone().answer_roll_call());
         tasks.spawn(core.end_all(ended));
         Self { queue, held, pulls: Mutex::new(pulls), _tasks: Mutex::new(tasks) }
     }
@@ -128,13 +146,31 @@ impl WorkerCore {
     ) -> Result<std::convert::Infallible, ClusterError> {
         self.queue.open().await?;
         let consumer = self.queue.consumer().await?;
-        if std::mem::take(has_failed) {
+        let has_failed_before = std::mem::take(has_failed);
+        if has_failed_before {
             tracing::warn!("events of the queue come again");
+        }
+        // A start of this worker is none of a server, as far as is known.
+        let mut connection = self.queue.connections();
+        if has_failed_before {
+            self.return_to_queue().await?;
         }
         loop {
             let free = self.free().await;
+            let now = self.queue.connections();
+            if std::mem::replace(&mut connection, now) != now {
+                self.return_to_queue().await?;
+            }
             self.pull_some(&consumer, free).await?;
         }
+    }
+
+    /// The connection was lost. What is in the queue may have been given out before.
+    async fn return_to_queue(&self) -> Result<(), ClusterError> {
+        sleep(RETURN_PAUSE).await;
+        let last = self.queue.queue_stream().await?.cached_info().state.last_sequence;
+        self.forgotten.fetch_max(last, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Waits until there is room for events. Returns for how many.
@@ -165,16 +201,27 @@ impl WorkerCore {
         let Ok(info) = message.info() else { return };
         let id = info.stream_sequence;
         let taken = u32::try_from(info.delivered).unwrap_or(u32::MAX);
+        let put_at = info.published.unix_timestamp_nanos();
         let payload = message.payload.clone();
         let (_, acker) = message.split();
-        if !self.held.hold(id, acker, payload.clone(), taken) {
-            return;
+        let held = HeldMessage::new(acker, payload.clone(), taken, (put_at, self.queue.connections()));
+        match self.held.hold(id, held.clone()) {
+            Given::New => {}
+            Given::Held => return,
+            Given::Ended => {
+                // What is not confirmed is given out again.
+                self.acknowledge(id, &held).await;
+                return;
+            }
         }
+        // One that a server has given out for the first time, as it says, but may have given out before it was killed.
+        let is_repeated = taken == 1 && id <= self.forgotten.load(Ordering::Relaxed);
+        let taken_before = taken.saturating_add(u32::from(is_repeated));
         if taken > MOST_TAKEN {
             let error = "the worker that had it died, each time".to_owned();
             return self.bury(id, Death { reason: "interrupted", error: Some(error), taken });
         }
-        match QueuedEvent::decode(&payload, id, taken) {
+        match QueuedEvent::decode(&payload, id, taken_before) {
             Ok(row) => self.intake.take_in(row),
             Err(error @ RecordError::Version(_)) if taken < MOST_TAKEN => {
                 tracing::warn!(id, %error, "an event of the queue is left to a later hookyard");
@@ -209,6 +256,28 @@ impl WorkerCore {
         }
     }
 
+    /// Tells operators that this worker is there.
+    async fn answer_roll_call(self) {
+        let (queue, own) = (&self.queue, &self.queue.options().cluster);
+        loop {
+            if let Ok(mut asked) = queue.client().subscribe(queue.roll_call_subject()).await {
+                while let Some(question) = asked.next().await {
+                    let Some(asker) = question.reply else { continue };
+                    let report = WorkerReport {
+                        node: own.node.clone(),
+                        instance: own.instance.clone(),
+                        version: env!("CARGO_PKG_VERSION").to_owned(),
+                        under_way: self.held.len(),
+                    };
+                    let report = serde_json::to_vec(&report).expect("texts and a number");
+                    // Whoever asked does not list this worker if it fails.
+                    drop(queue.client().publish(asker, report.into()).await);
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     async fn end_all(self, mut ended: mpsc::UnboundedReceiver<(u64, Ending)>) {
         let mut endings = JoinSet::new();
         loop {
@@ -235,7 +304,8 @@ impl WorkerCore {
                     Err(why) => tracing::warn!(id, why = why.why(), "a dead letter cannot be put away"),
                 }
             }
-            if is_buried && held.acker.double_ack().await.is_ok() {
+            if is_buried && self.acknowledge(id, &held).await {
+                self.held.ended(id, held.put_at);
                 let ended =
                     if ending == Ending::Done { QueuedEnded::Acknowledged } else { QueuedEnded::Dead };
                 ended.emit();
@@ -245,5 +315,13 @@ impl WorkerCore {
         }
         self.held.release(id);
         self.intake.settled(id);
+    }
+    /// Takes a message out of the queue that has ended. Returns whether the queue confirms it.
+    async fn acknowledge(&self, id: u64, held: &HeldMessage) -> bool {
+        // A server that was killed may not know whom it has given the message to, and confirm an acknowledgement without effect.
+        if held.connection == self.queue.connections() && held.acker.double_ack().await.is_ok() {
+            return true;
+        }
+        self.queue.remove(id, held.put_at).await || held.acker.double_ack().await.is_ok()
     }
 }

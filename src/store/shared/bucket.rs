@@ -26,7 +26,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     ClusterOptions,
-    connection::{REQUEST_TIMEOUT, check_server, connect},
+    connection::{LastFailure, REQUEST_TIMEOUT, check_server, connect},
     error::{ClusterError, unreachable},
     publication::{Message, OPERATION, PATIENCE, Put},
 };
@@ -42,6 +42,7 @@ const KEPT_FOR: u32 = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     client: Client,
+    failure: LastFailure,
     jetstream: Context,
     options: ClusterOptions,
 }
@@ -74,9 +75,9 @@ impl Bucket {
     ///
     /// Returns an error if an address or the credentials cannot be used.
     pub(crate) async fn connect(options: ClusterOptions) -> Result<Self, ClusterError> {
-        let client = connect(&options).await?;
+        let (client, failure) = connect(&options).await?;
         let jetstream = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
-        Ok(Self { client, jetstream, options })
+        Ok(Self { client, failure, jetstream, options })
     }
 
     /// The stream of the bucket, made if there is none.
@@ -98,6 +99,22 @@ impl Bucket {
         Ok(stream)
     }
 
+    /// Whether the bucket is there. Makes none.
+    ///
+    /// Returns an error if halts are not safe in it, or it cannot be looked at.
+    #[cfg(feature = "cli")]
+    pub(super) async fn is_there(&self) -> Result<bool, ClusterError> {
+        match self.jetstream.get_stream(&self.stream_name()).await {
+            Ok(stream) => self.check(&stream.cached_info().config).map(|()| true),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    Ok(false)
+                }
+                _ => Err(unreachable(&error)),
+            },
+        }
+    }
+
     /// Waits until the bucket can be used.
     ///
     /// Returns an error if it never can.
@@ -113,7 +130,7 @@ impl Bucket {
 
     /// Returns an error if the server that is connected to is too old.
     pub(super) fn check_server(&self) -> Result<(), ClusterError> {
-        check_server(&self.client, &self.options)
+        check_server(&self.client, &self.options, &self.failure)
     }
 
     async fn make(&self) -> Result<Stream, ClusterError> {

@@ -1,8 +1,9 @@
 //! Connections to the servers of a cluster's store.
 
-use std::{os::unix::fs::MetadataExt, time::Duration};
+use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 
-use async_nats::{Client, ConnectOptions, Event, ServerAddr, connection};
+use async_nats::{Client, ClientError, ConnectOptions, Event, ServerAddr, connection};
+use parking_lot::Mutex;
 
 use super::{
     ClusterOptions,
@@ -21,10 +22,39 @@ const PING: Duration = Duration::from_secs(2);
 /// The longest pause before another connection is tried.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// Why no server could be connected to last, while none can.
+#[derive(Debug, Clone, Default)]
+pub(in crate::store) struct LastFailure(Arc<Mutex<Option<String>>>);
+
+impl LastFailure {
+    fn hear(&self, event: &Event) {
+        match event {
+            Event::Connected => *self.0.lock() = None,
+            Event::ClientError(ClientError::Other(why)) => *self.0.lock() = Some(why.clone()),
+            _ => {}
+        }
+    }
+
+    /// For people, behind what cannot be done.
+    fn words(&self) -> String {
+        match self.0.lock().as_deref() {
+            None => String::new(),
+            Some(why) if why.contains("authorization") || why.contains("authentication") => {
+                format!(": {why}; check `cluster.credentials`, and that the servers know its user")
+            }
+            Some(why) => format!(": {why}"),
+        }
+    }
+}
+
 /// Prepares to connect. Servers that are not there are tried again.
 ///
 /// Returns an error if an address or the credentials cannot be used.
-pub(in crate::store) async fn connect(options: &ClusterOptions) -> Result<Client, ClusterError> {
+pub(in crate::store) async fn connect(
+    options: &ClusterOptions,
+) -> Result<(Client, LastFailure), ClusterError> {
+    let failure = LastFailure::default();
+    let heard = failure.clone();
     let address = |text: &String| {
         text.parse::<ServerAddr>().map_err(|error| ClusterError::Address(format!("`{text}`: {error}")))
     };
@@ -39,7 +69,10 @@ pub(in crate::store) async fn connect(options: &ClusterOptions) -> Result<Client
         .reconnect_delay_callback(|attempts| {
             LONGEST_PAUSE.min(Duration::from_millis(50) * u32::try_from(attempts).unwrap_or(u32::MAX).min(16))
         })
-        .event_callback(report);
+        .event_callback(move |event| {
+            heard.hear(&event);
+            report(event)
+        });
     check_credentials(options)?;
     let connect = match &options.credentials {
         None => connect,
@@ -48,14 +81,20 @@ pub(in crate::store) async fn connect(options: &ClusterOptions) -> Result<Client
             why: crate::model::io_reason(&error),
         })?,
     };
-    connect.connect(servers).await.map_err(|error| unreachable(&error))
+    let client = connect.connect(servers).await.map_err(|error| unreachable(&error))?;
+    Ok((client, failure))
 }
 
 /// Returns an error if the server that is connected to is too old.
-pub(in crate::store) fn check_server(client: &Client, options: &ClusterOptions) -> Result<(), ClusterError> {
+pub(in crate::store) fn check_server(
+    client: &Client,
+    options: &ClusterOptions,
+    failure: &LastFailure,
+) -> Result<(), ClusterError> {
     if client.connection_state() != connection::State::Connected {
         let servers = options.servers.join(", ");
-        return Err(ClusterError::Unreachable(format!("no server of {servers} can be connected to")));
+        let why = failure.words();
+        return Err(ClusterError::Unreachable(format!("no server of {servers} can be connected to{why}")));
     }
     let info = client.server_info();
     if !client.is_server_compatible(2, 12, 0) {

@@ -93,6 +93,7 @@ const MORE_COMMANDS: [&[&str]; 47] = [
     ],
     &["bundle", "verify", "bundle.tar.gz"],
     &["cluster", "status"],
+    &["cluster", "dead", "list"],
     &["work", "--check"],
     &["schema", "event"],
     &["completions", "bash"],

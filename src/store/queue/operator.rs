@@ -1,0 +1,237 @@
+//! The queue of a cluster, for an operator: how much is in it, who works, and its dead letters.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{
+    ErrorCode,
+    context::GetStreamErrorKind,
+    message::{PublishMessage, StreamMessage},
+    stream::{RawMessageErrorKind, Stream},
+};
+use futures_util::StreamExt;
+use serde::Serialize;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{
+    QueueOptions,
+    message::{MessageSummary, WorkerReport, retried},
+    streams::{CUT, ERROR, LifecycleQueue, REASON, TAKEN, WORKER},
+};
+use crate::store::shared::{ClusterError, unreachable};
+
+/// How long a connection may take.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
+const CONNECT_TRIES: u32 = 60;
+
+/// How long workers may take to say that they are there.
+const ROLL_CALL: Duration = Duration::from_millis(400);
+
+/// The most workers that are listed.
+const MOST_WORKERS: usize = 1000;
+
+/// The connection of an operator to the queue of a cluster.
+#[derive(Debug)]
+pub(crate) struct QueueOperator {
+    queue: LifecycleQueue,
+}
+
+/// How much is in the queue, and who works.
+#[derive(Debug, Serialize)]
+pub(crate) struct QueueReport {
+    /// Events that no worker has.
+    pub(crate) waiting: u64,
+    /// Events that a worker has.
+    pub(crate) under_way: usize,
+    pub(crate) bytes: u64,
+    pub(crate) dead_letters: u64,
+    pub(crate) workers: Vec<WorkerReport>,
+}
+
+/// A dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeadMessage {
+    pub(crate) id: u64,
+    /// How old it is, by the clocks of the servers and of this machine.
+    pub(crate) age: Duration,
+    pub(crate) reason: String,
+    pub(crate) error: String,
+    /// How often it was taken out of the queue.
+    pub(crate) taken: u32,
+    pub(crate) worker: String,
+    /// How many bytes it had, if it has fewer now.
+    pub(crate) cut_from: Option<usize>,
+    /// What it is about, as far as it can be read.
+    pub(crate) summary: MessageSummary,
+    pub(crate) payload: Vec<u8>,
+    put_at: i128,
+}
+
+/// Why a dead letter is not tried again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRetried {
+    /// There is none with this number.
+    #[error("there is no such dead letter")]
+    Unknown,
+    /// A worker could not read it either.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// It is too long for the servers.
+    #[error("it was longer than what the servers keep, and is not whole")]
+    Cut,
+    /// The store does not confirm it.
+    #[error(transparent)]
+    Store(#[from] ClusterError),
+}
+
+impl QueueOperator {
+    /// Connects to the store.
+    ///
+    /// Returns an error if it cannot be used.
+    pub(crate) async fn connect(options: QueueOptions) -> Result<Self, ClusterError> {
+        let queue = LifecycleQueue::connect(options).await?;
+        for _ in 1..CONNECT_TRIES {
+            match queue.check_server() {
+                Err(ClusterError::Unreachable(_)) => sleep(CONNECT_PAUSE).await,
+                _ => break,
+            }
+        }
+        queue.check_server()?;
+        Ok(Self { queue })
+    }
+
+    /// How the queue is; none if there is none.
+    ///
+    /// Returns an error if it cannot be read.
+    pub(crate) async fn report(&self) -> Result<Option<QueueReport>, ClusterError> {
+        let Some(stream) = self.stream(self.queue.queue_name()).await? else { return Ok(None) };
+        let state = &stream.cached_info().state;
+        // Until a worker has asked for events, there is none.
+        let consumer = stream.consumer_info(super::streams::WORKERS).await.ok();
+        let dead = self.stream(self.queue.dead_name()).await?;
+        Ok(Some(QueueReport {
+            waiting: consumer.as_ref().map_or(state.messages, |consumer| consumer.num_pending),
+            under_way: consumer.map_or(0, |consumer| consumer.num_ack_pending),
+            bytes: state.bytes,
+            dead_letters: dead.map_or(0, |dead| dead.cached_info().state.messages),
+            workers: self.workers().await?,
+        }))
+    }
+
+    async fn stream(&self, name: String) -> Result<Option<Stream>, ClusterError> {
+        match self.queue.jetstream().get_stream(name).await {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    Ok(None)
+                }
+                _ => Err(unreachable(&error)),
+            },
+        }
+    }
+
+    /// The workers that say that they are there.
+    async fn workers(&self) -> Result<Vec<WorkerReport>, ClusterError> {
+        let client = self.queue.client();
+        let inbox = client.new_inbox();
+        let mut answers = client.subscribe(inbox.clone()).await.map_err(|error| unreachable(&error))?;
+        let asked = client.publish_with_reply(self.queue.roll_call_subject(), inbox, "".into()).await;
+        asked.map_err(|error| unreachable(&error))?;
+        let end = Instant::now() + ROLL_CALL;
+        let mut workers = Vec::new();
+        while let Ok(Some(answer)) = timeout_at(end, answers.next()).await
+            && workers.len() < MOST_WORKERS
+        {
+            workers.extend(serde_json::from_slice::<WorkerReport>(&answer.payload));
+        }
+        workers.sort_by(|one, other| (&one.node, &one.instance).cmp(&(&other.node, &other.instance)));
+        Ok(workers)
+    }
+
+    /// The dead letters, oldest first, at most so many, and how many more there are.
+    ///
+    /// Returns an error if they cannot be read.
+    pub(crate) async fn dead_letters(&self, most: usize) -> Result<(Vec<DeadMessage>, usize), ClusterError> {
+        let Some(stream) = self.stream(self.queue.dead_name()).await? else { return Ok((Vec::new(), 0)) };
+        let there = usize::try_from(stream.cached_info().state.messages).unwrap_or(usize::MAX);
+        let (mut letters, mut next) = (Vec::new(), stream.cached_info().state.first_sequence);
+        while letters.len() < most {
+            let subject = self.queue.dead_subject("*");
+            match stream.get_first_raw_message_by_subject(subject, next).await {
+                Ok(message) => {
+                    next = message.sequence + 1;
+                    letters.push(DeadMessage::of(message));
+                }
+                Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => {
+                    return Ok((letters, 0));
+                }
+                Err(error) => return Err(unreachable(&error)),
+            }
+        }
+        let left_out = there.saturating_sub(letters.len());
+        Ok((letters, left_out))
+    }
+
+    /// A dead letter by its number; none if there is none.
+    ///
+    /// Returns an error if it cannot be read.
+    pub(crate) async fn dead_letter(&self, id: u64) -> Result<Option<DeadMessage>, ClusterError> {
+        let Some(stream) = self.stream(self.queue.dead_name()).await? else { return Ok(None) };
+        match stream.get_raw_message(id).await {
+            Ok(message) => Ok(Some(DeadMessage::of(message))),
+            Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => Ok(None),
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    /// Puts a dead letter into the queue again, as a repetition.
+    ///
+    /// Returns an error if there is none with this number, or if it is not in the queue then.
+    pub(crate) async fn retry(&self, id: u64) -> Result<(), NotRetried> {
+        let letter = self.dead_letter(id).await?.ok_or(NotRetried::Unknown)?;
+        if letter.cut_from.is_some() {
+            return Err(NotRetried::Cut);
+        }
+        let again = retried(&letter.payload, letter.taken);
+        let (kind, payload) = again.map_err(|error| NotRetried::Unreadable(error.to_string()))?;
+        // The same letter is in the queue once, also if its end here is not confirmed and it is tried again.
+        let message_id = format!("{}-{id}-{}", self.queue.dead_name(), letter.put_at);
+        let message = PublishMessage::build().payload(payload.into()).message_id(message_id);
+        let put = self.queue.publish(self.queue.queue_subject(kind.as_str()), message).await;
+        put.map_err(|why| ClusterError::Unreachable(why.why().to_owned()))?;
+        self.drop_letter(id).await?;
+        Ok(())
+    }
+
+    /// Removes a dead letter. Returns whether there was one.
+    ///
+    /// Returns an error if the store does not confirm it.
+    pub(crate) async fn drop_letter(&self, id: u64) -> Result<bool, ClusterError> {
+        if self.dead_letter(id).await?.is_none() {
+            return Ok(false);
+        }
+        let Some(stream) = self.stream(self.queue.dead_name()).await? else { return Ok(false) };
+        stream.delete_message(id).await.map_err(|error| unreachable(&error))
+    }
+}
+
+impl DeadMessage {
+    fn of(message: StreamMessage) -> Self {
+        let text =
+            |name: &str| message.headers.get(name).map(|value| value.as_str().to_owned()).unwrap_or_default();
+        let put_at = message.time.unix_timestamp_nanos();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let age = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX).saturating_sub(put_at);
+        Self {
+            id: message.sequence,
+            age: Duration::from_nanos(u64::try_from(age).unwrap_or_default()),
+            reason: text(REASON),
+            error: text(ERROR),
+            taken: text(TAKEN).parse().unwrap_or_default(),
+            worker: text(WORKER),
+            cut_from: text(CUT).parse().ok(),
+            summary: MessageSummary::of(&message.payload),
+            payload: message.payload.to_vec(),
+            put_at,
+        }
+    }
+}

@@ -97,6 +97,12 @@ impl RunKey {
     pub(crate) fn new(workspace: &WorkspaceId, run: &RunId) -> Self {
         Self { workspace: workspace.clone(), run: run.clone() }
     }
+
+    /// The key of two ids as they were written; none if one of them cannot be one.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn of_texts(workspace: String, run: String) -> Option<Self> {
+        Some(Self { workspace: WorkspaceId::new(workspace).ok()?, run: RunId::new(run).ok()? })
+    }
 }
 
 impl WorkspaceId {

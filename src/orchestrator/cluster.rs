@@ -80,6 +80,16 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Ends what hooks have done in a run that is not known here, on all daemons. Returns whether there was something.
+    pub(super) async fn end_elsewhere(&self, key: &RunKey) -> bool {
+        match self.context.cluster.get().and_then(|shared| shared.claims()) {
+            Some(claims) => claims.end_now(key).await,
+            None => false,
+        }
+    }
+}
+
 /// Whether hooks may leave something behind in the run that counts for its next events.
 pub(super) fn leaves_traces(event: &Event, plan: &Plan) -> bool {
     let does = |step: &crate::registry::RegisteredHook| match &step.hook.handler {

@@ -223,6 +223,11 @@ impl Orchestrator {
                 _ => {}
             }
         }
+        // Other nodes may know it.
+        #[cfg(feature = "cluster")]
+        if self.0.end_elsewhere(key).await {
+            return CancelSummary { runs: 1, events: 0 };
+        }
         CancelSummary::default()
     }
 }

@@ -56,14 +56,15 @@ impl RunActor {
         }
         self.context.announce(&self.key, ended(&outcome), NoticeKind::Outcome);
         state.ended |= event.ends_run() && !event.is_repeated();
-        if let (Some(key), Ok(_)) = (key, self.context.commitment(&self.key, claim)) {
-            state.run_state.answers.remember(key, &outcome, &self.context.answers);
-        }
         // The run ends before the answer is sent: what the host sends next belongs to a new run.
         drop(detached);
         let waiters = callers.into_iter().map(Caller::into_waiter).collect();
         self.leave_if_over(state);
-        let gate = AnswerGate { receipt, commitment: self.context.commitment(&self.key, claim) };
+        let commitment = self.context.commitment(&self.key, claim);
+        if let (Some(key), Ok(_)) = (key, &commitment) {
+            state.run_state.answers.remember(key, &outcome, &self.context.answers);
+        }
+        let gate = AnswerGate { receipt, commitment };
         if gate.is_open() {
             return answer(waiters, outcome);
         }

@@ -77,6 +77,10 @@ class Node(Startable):
         if status not in (200, 202, 204):
             raise RuntimeError(f"POST /v1/drain on {self.name}: {status}")
 
+    def cancel(self, run: str) -> int:
+        status, _ = self._at_socket("DELETE", f"/v1/runs/{run}?workspace_id={WORKSPACE}")
+        return status
+
     def metric(self, series: str) -> float | None:
         """By its name and labels; None if the node is not there, or counts no such thing."""
         try:

@@ -84,6 +84,8 @@ def checked(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
     yield "rules count", verdicts == right, f"{sum(map(len, verdicts))} events, {sum(v != r for v, r in zip(verdicts, right))} runs wrong"
     stops = [ask(number, "stops", "") for number in range(STOP_BLOCKS + 1)]
     yield "an agent is let go in the end", stops == ["block"] * STOP_BLOCKS + ["proceed"], " ".join(stops)
+    yield "agents are kept from stopping at two nodes at once", *native(cluster, token)
+    yield "a run is cancelled at a node that does not know it", *cancelled(cluster, ask)
     yield "a halt holds once it is answered", *halts(ask)
     yield "a halt that a node has heard of is answered once all know it", *heard(cluster, ask)
     yield "so is one that a node has kept on its disk", *restored(cluster, ask)
@@ -129,6 +131,37 @@ def unfinished(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
         ask(number, "unfinished", "SlowOnce")
     times = len(begun.read_text())
     return times == 2, f"begun {times} times"
+
+
+def native(cluster: Cluster, token: str) -> tuple[bool, str]:
+    """Agents in their own format, which send no event again."""
+
+    def stop(number: int) -> bytes:
+        run = f"native-{number // 2}"
+        body = {"hook_event_name": "Stop", "session_id": run, "cwd": "/nowhere", "stop_hook_active": False}
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        headers |= {"x-hookyard-run": run, "x-hookyard-workspace": WORKSPACE}
+        connection = http.client.HTTPConnection(cluster.nodes[number % 2].address, timeout=20)
+        try:
+            connection.request("POST", "/v1/events/claude", json.dumps(body), headers)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(stop, range(4 * RUNS)))
+    let_go = [answer for answer in answers if json.loads(answer).get("decision") != "block"]
+    return not let_go, f"{len(let_go)} of {len(answers)} let go; {let_go[:1]}"
+
+
+def cancelled(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
+    found = []
+    for number in range(3):
+        run = f"cancelled-{number}"
+        assert [ask(0, run, "Count") for _ in range(COUNTED + 1)][-1] == "block"
+        status = cluster.nodes[2].cancel(run)
+        found.append((status, ask(0, run, "Count")))
+    return found == [(200, "proceed")] * 3, str(found)
 
 
 def heard(cluster: Cluster, ask: Asks) -> tuple[bool, str]:

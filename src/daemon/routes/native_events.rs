@@ -31,6 +31,9 @@ use crate::{
     model::{DialectName, Event, EventError, EventOrigin, EventPeer, Outcome, PartialEvent, WorkspaceId},
 };
 
+/// How often an event is dispatched again that another node has overtaken.
+const MOST_MOVES: u32 = 2;
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NativeEventQuery {
@@ -239,7 +242,15 @@ async fn dispatch(
         }
     }
     let audited = AuditedEvent::of(state, &event);
-    let (outcome, error) = match state.orchestrator.dispatch_from(share.sender, event.clone()).await {
+    let mut dispatched = state.orchestrator.dispatch_from(share.sender, event.clone()).await;
+    // What its hooks have left does not count. An agent sends no event again, and would take the end of its turn for permitted.
+    for _ in 0..MOST_MOVES {
+        if !matches!(dispatched, Err(DispatchError::RunMoved)) {
+            break;
+        }
+        dispatched = state.orchestrator.dispatch_from(share.sender, event.clone()).await;
+    }
+    let (outcome, error) = match dispatched {
         Ok(outcome) => (outcome, None),
         Err(error) => {
             let answered = AnsweredError::of(&error.clone().into());

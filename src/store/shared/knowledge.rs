@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::core::ClusterCore;
-use crate::model::{RunId, RunKey, WorkspaceId};
+use crate::model::RunKey;
 
 /// How long a daemon may take to answer, before it is waited for until it knows by itself that it is not up to date.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(400);
@@ -109,10 +109,7 @@ async fn answer_one(core: Arc<ClusterCore>, message: Message) {
     else {
         return;
     };
-    let (Ok(workspace), Ok(run)) = (WorkspaceId::new(question.workspace), RunId::new(question.run)) else {
-        return;
-    };
-    let key = RunKey { workspace, run };
+    let Some(key) = RunKey::of_texts(question.workspace, question.run) else { return };
     let mut position = core.position.subscribe();
     // The sender lives as long as the core. A halt that is not known then is over, or not heard of: no answer.
     timeout(READ_PATIENCE, position.wait_for(|read| *read >= question.number)).await.ok();

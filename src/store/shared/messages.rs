@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    model::{HookName, RunId, RunKey, WorkspaceId, hex_digits},
+    model::{HookName, RunKey, hex_digits},
     store::StoredHalt,
 };
 
@@ -79,14 +79,12 @@ impl HaltMessage {
         }
         let Read { workspace, run, reason, by, instance } =
             serde_json::from_slice(bytes).map_err(|_| UnreadableMessage::Damaged)?;
-        let (Ok(workspace), Ok(run)) = (WorkspaceId::new(workspace), RunId::new(run)) else {
-            return Err(UnreadableMessage::Damaged);
-        };
+        let key = RunKey::of_texts(workspace, run).ok_or(UnreadableMessage::Damaged)?;
         let reason = reason.as_str().map(Arc::from);
         let by = by.as_str().and_then(|by| HookName::new(by).ok());
         let halt = (!is_over).then_some(StoredHalt { reason, by });
         let instance = instance.as_str().unwrap_or_default().to_owned();
-        Ok(Self { key: RunKey { workspace, run }, halt, instance })
+        Ok(Self { key, halt, instance })
     }
 }
 

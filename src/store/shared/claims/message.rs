@@ -4,10 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::messages::{LONGEST, UnreadableMessage};
-use crate::{
-    model::{RunId, RunKey, WorkspaceId},
-    store::StoredRun,
-};
+use crate::{model::RunKey, store::StoredRun};
 
 /// The version of the format. Another one is not read: what it would have hooks do is not known.
 const VERSION: u32 = 1;
@@ -68,11 +65,12 @@ impl ClaimMessage {
         if bytes.len() > LONGEST {
             return Err(UnreadableMessage::TooLong);
         }
-        let written: Written = serde_json::from_slice(bytes).map_err(|_| UnreadableMessage::Damaged)?;
-        let key = Self::key_of(bytes).filter(|_| written.v == VERSION);
-        match (key, StoredRun::decode(written.state.get())) {
+        let read: Written = serde_json::from_slice(bytes).map_err(|_| UnreadableMessage::Damaged)?;
+        let Written { v: VERSION, workspace, run, epoch, instance, state, .. } = read else {
+            return Err(UnreadableMessage::Damaged);
+        };
+        match (RunKey::of_texts(workspace, run), StoredRun::decode(state.get())) {
             (Some(key), Ok(state)) => {
-                let Written { epoch, instance, .. } = written;
                 Ok(Self { key, epoch, instance, state: StoredRun { halt: None, ..state } })
             }
             _ => Err(UnreadableMessage::Damaged),
@@ -83,6 +81,6 @@ impl ClaimMessage {
     pub(in crate::store::shared) fn key_of(bytes: &[u8]) -> Option<RunKey> {
         let About { workspace, run } =
             serde_json::from_slice(bytes).ok().filter(|_| bytes.len() <= LONGEST)?;
-        Some(RunKey { workspace: WorkspaceId::new(workspace).ok()?, run: RunId::new(run).ok()? })
+        RunKey::of_texts(workspace, run)
     }
 }

@@ -212,6 +212,21 @@ impl RunClaims {
         });
     }
 
+    /// Ends a run that is not known here, if the bucket has something of it. Returns whether it had.
+    pub(crate) async fn end_now(&self, key: &RunKey) -> bool {
+        let started = Instant::now();
+        while started.elapsed() < CLAIM_PATIENCE {
+            match self.try_end(key).await {
+                Ok(Put::Written(number)) => return number > 0,
+                Ok(Put::Taken | Put::Contended) => sleep(CONTENDED_PAUSE).await,
+                Err(_) => sleep(UNREACHABLE_PAUSE).await,
+            }
+        }
+        tracing::warn!(run = %key.run, "what hooks did in a run that is cancelled stays in the store of the cluster");
+        false
+    }
+
+    /// Returns where the end is; at 0 if there is nothing to end.
     async fn try_end(&self, key: &RunKey) -> Result<Put, ClusterError> {
         let subject = subject_of(key);
         let Some(last) = self.bucket.last(&subject).await?.filter(|last| !last.is_over) else {
@@ -239,14 +254,11 @@ impl RunClaims {
     /// Takes in a message of the bucket about a run, with this number.
     pub(super) fn hear(&self, bytes: &[u8], is_over: bool, number: u64) {
         let Some(key) = ClaimMessage::key_of(bytes) else { return };
-        let is_own = |claim: ClaimMessage| claim.instance == self.bucket.options().instance;
-        if !is_over && ClaimMessage::decode(bytes).is_ok_and(is_own) {
-            return;
-        }
         let place = self.table.lock().place_of(&key);
-        if let Some((epoch, own)) = place
-            && own < number
-        {
+        // Most are about runs of other daemons, and the rest of them is not read.
+        let Some((epoch, _)) = place.filter(|(_, own)| *own < number) else { return };
+        let is_own = |claim: ClaimMessage| claim.instance == self.bucket.options().instance;
+        if is_over || !ClaimMessage::decode(bytes).is_ok_and(is_own) {
             self.lose(&key, epoch);
         }
     }

@@ -28,7 +28,7 @@ const INDENT: usize = 9;
 /// The flags of a start that is only checked.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct ServeCheckFlags {
-    /// Check all that a start needs, and serve nothing: settings, tokens, sockets, addresses, audit, data and workspaces
+    /// Check all that a start needs, and serve nothing: settings, tokens, sockets, addresses, audit, data, the store of a cluster and workspaces
     #[arg(long)]
     pub(super) check: bool,
 
@@ -69,6 +69,8 @@ impl ServeCheckFlags {
                 let found = preflight(settings, &environment, replaces);
                 findings.extend(found.findings);
                 running = found.running;
+                #[cfg(feature = "cluster")]
+                findings.extend(store_of_cluster(settings));
                 findings.extend(workspaces(settings, &environment));
             }
             Err(CliError::Message { what, help }) => {
@@ -85,6 +87,16 @@ impl ServeCheckFlags {
         }
         let is_clean = findings.iter().all(|finding| finding.level == StartFindingLevel::Ok);
         Ok(if is_clean || (starts && !self.strict) { Exit::Done } else { Exit::Failed })
+    }
+}
+
+/// What a start would find of the store of the cluster. Blocks.
+#[cfg(feature = "cluster")]
+fn store_of_cluster(settings: &Settings) -> Vec<StartFinding> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(crate::daemon::check_store(settings)),
+        Err(error) => vec![StartFinding::error("cluster.store", error.to_string())],
     }
 }
 

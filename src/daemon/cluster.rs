@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use serde::Deserialize;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{routes::instance, start_error::ServeError, state::DaemonState};
 use crate::{
@@ -14,9 +14,15 @@ use crate::{
     model::{Address, Approval},
     store::{ClusterOptions, NodeFacts, QueueOptions, WhenUnsure},
 };
+#[cfg(feature = "cli")]
+use crate::{daemon::StartFinding, store::ClusterOperator};
 
 /// How long a server may take to say how it is.
 const MONITORING_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// How long a start waits for one that says so, and between two attempts.
+const MONITORING_PATIENCE: Duration = Duration::from_secs(5);
+const MONITORING_RETRY: Duration = Duration::from_millis(250);
 
 /// How often the servers are asked.
 const MONITORING_PAUSE: Duration = Duration::from_mins(1);
@@ -73,11 +79,8 @@ pub(super) async fn join(orchestrator: &Orchestrator, settings: &Settings) -> Re
         orchestrator.queue_lifecycle(queue_options(settings)).await.map_err(ServeError::Cluster)?;
     }
     let is_up = orchestrator.cluster().is_some_and(|shared| shared.was_up());
-    match silent {
-        // Where the store is away as a whole, its servers are asked once it is there.
-        Some(why) if is_up && !cluster.trust_sync => Err(ServeError::UnknownSync { why }),
-        _ => Ok(()),
-    }
+    // Where the store is away as a whole, its servers are asked once it is there.
+    if is_up && silent.is_some() { check_sync_patiently(cluster).await } else { Ok(()) }
 }
 
 /// Takes events out of the queue of the cluster. `silent` is why no server says how it writes to disk.
@@ -94,10 +97,7 @@ async fn work(
         return Err(ServeError::FullOutbox { events });
     }
     let is_up = orchestrator.work(queue_options(settings)).await.map_err(ServeError::Cluster)?;
-    match silent {
-        Some(why) if is_up && !settings.cluster.trust_sync => Err(ServeError::UnknownSync { why }),
-        _ => Ok(()),
-    }
+    if is_up && silent.is_some() { check_sync_patiently(&settings.cluster).await } else { Ok(()) }
 }
 
 /// How the settings have events queued.
@@ -117,6 +117,53 @@ pub(super) async fn ready(orchestrator: &Orchestrator) {
     if let Some(shared) = orchestrator.cluster() {
         shared.ready().await;
     }
+}
+
+/// What a start would find of the store of the cluster. Makes nothing there.
+#[cfg(feature = "cli")]
+pub(crate) async fn check_store(settings: &Settings) -> Vec<StartFinding> {
+    const SUBJECT: &str = "cluster.store";
+    let cluster = &settings.cluster;
+    if !cluster.is_shared() {
+        return Vec::new();
+    }
+    let looked = async {
+        let operator = ClusterOperator::connect(cluster_options(settings)).await?;
+        operator.has_bucket().await
+    };
+    let found = match looked.await {
+        Ok(true) => StartFinding::ok(SUBJECT, format!("the bucket `{}` is safe for halts", cluster.name)),
+        Ok(false) => {
+            StartFinding::ok(SUBJECT, format!("the bucket `{}` is made by the first node", cluster.name))
+        }
+        Err(error) if error.is_lasting() => return vec![StartFinding::error(SUBJECT, error.to_string())],
+        Err(error) => {
+            let finding = StartFinding::warning(SUBJECT, error.to_string());
+            let help = "a start waits ten seconds for it, and goes on without the halts of the others";
+            return vec![finding.help(help)];
+        }
+    };
+    match check_sync_patiently(cluster).await {
+        Ok(()) => vec![found],
+        Err(error) => vec![found, StartFinding::error("cluster.monitoring", error.to_string())],
+    }
+}
+
+/// Asks the servers of the store how they write to disk, again for a while if none says so: their monitoring may answer later
+/// than they take connections.
+///
+/// Returns an error if one of them confirms what it has not written, or none of them says so then.
+async fn check_sync_patiently(cluster: &ClusterSettings) -> Result<(), ServeError> {
+    let begun = Instant::now();
+    while !cluster.trust_sync
+        && let Some(why) = check_sync(cluster).await?
+    {
+        if begun.elapsed() > MONITORING_PATIENCE {
+            return Err(ServeError::UnknownSync { why });
+        }
+        sleep(MONITORING_RETRY).await;
+    }
+    Ok(())
 }
 
 /// Asks the servers of the store how they write to disk. Returns why none of them says so, if none does.

@@ -33,11 +33,22 @@ pub(super) struct CheckAction {
 impl CheckAction {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
         let settings = cluster_settings(&self.settings, screen)?;
-        let survey = operator(&settings).await?.survey().await.map_err(CliError::new)?;
+        let operator = operator(&settings).await?;
+        let survey = operator.survey().await.map_err(CliError::new)?;
+        let names = operator.shared_names().await.map_err(CliError::new)?;
         let mut problems = of_sync(&settings).await;
         problems.extend(of_survey(&survey));
+        problems.extend(names.iter().map(|name| {
+            format!("several daemons have the name {}: give each its own `node`", escape::line(name))
+        }));
         for problem in &problems {
             screen.error(problem, None);
+        }
+        if settings.cluster.store.len() == 1 && settings.cluster.replicas.get() > 1 {
+            screen.note(
+                "`cluster.store` names one server: unless its name stands for all, no node starts with the halts of the others while \
+                 that one is away",
+            );
         }
         if !problems.is_empty() {
             return Ok(Exit::Failed);

@@ -223,14 +223,30 @@ impl ValueType for StoreAddress {
             Some(("nats" | "tls", rest)) if rest.contains('@') => {
                 "credentials belong into the file of `credentials`"
             }
-            Some(("nats" | "tls", rest)) if !rest.is_empty() && !rest.contains(['/', '?', '#', ' ']) => {
-                return Some(text.to_owned());
+            Some((scheme @ ("nats" | "tls"), rest)) if !rest.contains(['/', '?', '#', ' ', '\\']) => {
+                match place_of(scheme, rest) {
+                    Ok(()) => return Some(text.to_owned()),
+                    Err(why) => why,
+                }
             }
             _ => "it is no address of a NATS server",
         };
         let help = "write it as `nats://host:4222`, or as `tls://host:4222`";
         value.error("cluster", format!("an item of `{}`: {why_not}", value.name()), help);
         None
+    }
+}
+
+/// Returns what is wrong with the host and the port of a server.
+fn place_of(scheme: &str, place: &str) -> Result<(), &'static str> {
+    let url = url::Url::parse(&format!("{scheme}://{place}")).map_err(|error| match error {
+        url::ParseError::InvalidPort => "its port is no number up to 65535",
+        _ => "its host cannot be one",
+    })?;
+    match (url.host_str(), url.port()) {
+        (None | Some(""), _) => Err("it names no host"),
+        (_, Some(0)) => Err("its port is 0"),
+        _ => Ok(()),
     }
 }
 

@@ -254,6 +254,26 @@ fn mistakes_in_trace_settings_are_reported() {
 }
 
 #[test]
+fn addresses_of_a_store_that_cannot_be_one_are_reported() {
+    for (address, expected) in [
+        ("nats://h:notaport", "an item of `store`: its port is no number up to 65535"),
+        ("nats://h:65536", "its port is no number up to 65535"),
+        ("nats://h:0", "its port is 0"),
+        ("tls://:4222", "host"),
+        ("nats://", "host"),
+        ("nats://a b", "it is no address of a NATS server"),
+        ("http://h:4222", "it is no address of a NATS server"),
+        ("nats://me:pass@h", "credentials belong into the file"),
+    ] {
+        let reported = mistakes(&format!("cluster: {{ store: ['{address}'] }}"));
+        assert!(reported.len() == 1 && reported[0].contains(expected), "{address}: {reported:?}");
+    }
+    for address in ["nats://h", "tls://10.0.0.1:4222", "nats://[::1]:4222"] {
+        assert_eq!(mistakes(&format!("cluster: {{ store: ['{address}'] }}")), [""; 0], "{address}");
+    }
+}
+
+#[test]
 fn roots_that_a_node_does_not_serve_are_warned_of() {
     let text = "cluster: { enabled: true }\nworkspace_roots: [/srv]";
     let (settings, diagnostics) = Settings::from_yaml(text, Path::new("h.yaml"));

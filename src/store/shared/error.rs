@@ -97,7 +97,17 @@ impl ClusterError {
     }
 }
 
-/// What the library of NATS says.
+/// What the library of NATS says, and why: that a stream is full, for one.
 pub(in crate::store) fn unreachable(error: &dyn std::error::Error) -> ClusterError {
-    ClusterError::Unreachable(error.to_string())
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        // Some say what their cause says.
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    ClusterError::Unreachable(text)
 }

@@ -1,9 +1,12 @@
 //! Everything in the bucket of a cluster, read at once for an operator, and the messages that an operator writes there.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures_util::StreamExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     ClusterOptions,
@@ -16,6 +19,9 @@ use crate::{model::RunKey, store::StoredHalt};
 
 /// How long the bucket may take to give the next message.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long nodes are listened to: each says three times or more that it is there.
+const NAMES_WATCHED: Duration = Duration::from_millis(1700);
 
 /// How often it is read.
 const READ_TRIES: u32 = 5;
@@ -56,6 +62,32 @@ impl ClusterOperator {
         }
         bucket.check_server()?;
         Ok(Self { bucket })
+    }
+
+    /// Whether the bucket is there. Makes none.
+    ///
+    /// Returns an error if halts are not safe in it, or it cannot be looked at.
+    pub(crate) async fn has_bucket(&self) -> Result<bool, ClusterError> {
+        self.bucket.is_there().await
+    }
+
+    /// The names that several processes have, each of which goes on saying that it is there.
+    ///
+    /// Returns an error if the bucket cannot be read.
+    pub(crate) async fn shared_names(&self) -> Result<BTreeSet<String>, ClusterError> {
+        let stream = self.bucket.open().await?;
+        let from = ReadFrom::Behind(stream.cached_info().state.last_sequence);
+        let mut messages = self.bucket.read(&stream, from).await?;
+        let end = Instant::now() + NAMES_WATCHED;
+        let mut instances: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        while let Ok(Some(Ok(message))) = timeout_at(end, messages.next()).await {
+            let key =
+                self.bucket.key_of(&message).filter(|(key, is_over)| key.starts_with("node.") && !is_over);
+            if let Some(beat) = key.and_then(|_| NodeBeat::decode(&message.payload)) {
+                instances.entry(beat.node).or_default().push(beat.instance);
+            }
+        }
+        Ok(instances.into_iter().filter(|(_, heard)| alternate(heard)).map(|(node, _)| node).collect())
     }
 
     /// Reads all that is in the bucket.
@@ -130,4 +162,11 @@ impl ClusterOperator {
         let key = format!("drain.{}", beats::token_of(&beat.node));
         self.bucket.put(&key, beat.instance.clone().into_bytes()).await.map(drop)
     }
+}
+
+/// Whether a process is heard of again after another one. One that takes the place of another is heard of alone from then on.
+pub(super) fn alternate(heard: &[String]) -> bool {
+    let Some(first) = heard.first() else { return false };
+    let last = heard.iter().rposition(|instance| instance == first).unwrap_or_default();
+    heard[..last].iter().any(|instance| instance != first)
 }

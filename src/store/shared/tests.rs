@@ -161,6 +161,29 @@ fn a_halt_may_be_answered_once_the_others_know_that_very_one() {
     assert!(table.may_be_answered(&run), "the others were asked before");
 }
 
+#[cfg(feature = "cli")]
+#[test]
+fn two_daemons_of_one_name_are_told_from_one_that_follows_another() {
+    for (heard, are_two) in
+        [("", false), ("aaa", false), ("aab", false), ("abb", false), ("aba", true), ("abab", true)]
+    {
+        let heard: Vec<String> = heard.chars().map(String::from).collect();
+        assert_eq!(super::survey::alternate(&heard), are_two, "{heard:?}");
+    }
+}
+
+#[test]
+fn what_a_server_refuses_is_said_with_its_cause() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("publish failed")]
+    struct Failed(#[source] std::io::Error);
+
+    let words = super::unreachable(&Failed(std::io::Error::other("maximum bytes exceeded"))).to_string();
+    assert!(words.ends_with("publish failed: maximum bytes exceeded"), "{words}");
+    let words = super::unreachable(&std::io::Error::other("timed out")).to_string();
+    assert!(words.ends_with(": timed out"), "{words}");
+}
+
 #[test]
 fn halts_age_by_the_clock_of_the_servers() {
     let mut table = HaltTable::default();

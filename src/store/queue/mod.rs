@@ -15,7 +15,7 @@ mod message;
 #[cfg(feature = "cli")]
 mod operator;
 mod streams;
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests;
 mod worker;
 

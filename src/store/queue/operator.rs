@@ -159,7 +159,7 @@ impl QueueOperator {
             match stream.get_first_raw_message_by_subject(subject, next).await {
                 Ok(message) => {
                     next = message.sequence + 1;
-                    letters.push(DeadMessage::of(message));
+                    letters.push(DeadMessage::of(&message));
                 }
                 Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => {
                     return Ok((letters, 0));
@@ -177,7 +177,7 @@ impl QueueOperator {
     pub(crate) async fn dead_letter(&self, id: u64) -> Result<Option<DeadMessage>, ClusterError> {
         let Some(stream) = self.stream(self.queue.dead_name()).await? else { return Ok(None) };
         match stream.get_raw_message(id).await {
-            Ok(message) => Ok(Some(DeadMessage::of(message))),
+            Ok(message) => Ok(Some(DeadMessage::of(&message))),
             Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => Ok(None),
             Err(error) => Err(unreachable(&error)),
         }
@@ -215,7 +215,7 @@ impl QueueOperator {
 }
 
 impl DeadMessage {
-    fn of(message: StreamMessage) -> Self {
+    fn of(message: &StreamMessage) -> Self {
         let text =
             |name: &str| message.headers.get(name).map(|value| value.as_str().to_owned()).unwrap_or_default();
         let put_at = message.time.unix_timestamp_nanos();

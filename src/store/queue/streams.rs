@@ -24,7 +24,9 @@ use async_nats::{
 use tokio::time::timeout;
 
 use super::{QueueOptions, message::QueuedEvent};
-use crate::store::shared::{ClusterError, LastFailure, REQUEST_TIMEOUT, check_server, connect, unreachable};
+use crate::store::shared::{
+    ClusterError, ConnectFailure, REQUEST_TIMEOUT, check_server, connect, unreachable,
+};
 
 /// How long the queue knows the id of an event, so that one that is put twice is there once.
 const REPETITIONS_KNOWN: Duration = Duration::from_mins(10);
@@ -45,7 +47,7 @@ const MOST_UNDER_WAY: i64 = 20_000;
 #[derive(Debug)]
 pub(crate) struct LifecycleQueue {
     client: Client,
-    failure: LastFailure,
+    failure: ConnectFailure,
     jetstream: Context,
     options: QueueOptions,
     is_open: AtomicBool,

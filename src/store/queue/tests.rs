@@ -1,4 +1,5 @@
 //! The queue with a server of NATS: that of `HOOKYARD_NATS_SERVER`, as `scripts/test` sets it.
+#![cfg(feature = "cli")]
 
 use std::{
     process::{Child, Command, Stdio},
@@ -35,9 +36,9 @@ impl Server {
     fn start_with(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let store = directory.path().join("store");
+        let store = directory.path().join("store").display().to_string();
         let text = format!(
-            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?}, sync_interval: always, max_file_store: 1GB }}\n{more}\n"
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{store}\", sync_interval: always, max_file_store: 1GB }}\n{more}\n"
         );
         std::fs::write(directory.path().join("nats.conf"), text).unwrap();
         let process = Self::run(&directory);

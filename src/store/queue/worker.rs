@@ -48,7 +48,10 @@ const LONGEST_ENDING: Duration = Duration::from_mins(2);
 
 /// How long a worker asks for no events after its connection was lost: a server that was killed has forgotten whom it gave events
 /// to, and others first say what has become of theirs.
-const RETURN_PAUSE: Duration = Duration::from_secs(1);
+const RETURN_PAUSE: Duration = Duration::from_millis(1500);
+
+/// How long a server may take to confirm an acknowledgement. One that was killed never does.
+const ACK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long a worker that ends waits until the queue knows what it has done.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -319,9 +322,13 @@ impl WorkerCore {
     /// Takes a message out of the queue that has ended. Returns whether the queue confirms it.
     async fn acknowledge(&self, id: u64, held: &HeldMessage) -> bool {
         // A server that was killed may not know whom it has given the message to, and confirm an acknowledgement without effect.
-        if held.connection == self.queue.connections() && held.acker.double_ack().await.is_ok() {
+        if held.connection == self.queue.connections() && acknowledged(held).await {
             return true;
         }
-        self.queue.remove(id, held.put_at).await || held.acker.double_ack().await.is_ok()
+        self.queue.remove(id, held.put_at).await || acknowledged(held).await
     }
+}
+
+async fn acknowledged(held: &HeldMessage) -> bool {
+    matches!(timeout(ACK_PATIENCE, held.acker.double_ack()).await, Ok(Ok(())))
 }

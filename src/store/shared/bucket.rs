@@ -26,7 +26,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     ClusterOptions,
-    connection::{LastFailure, REQUEST_TIMEOUT, check_server, connect},
+    connection::{ConnectFailure, REQUEST_TIMEOUT, check_server, connect},
     error::{ClusterError, unreachable},
     publication::{Message, OPERATION, PATIENCE, Put},
 };
@@ -42,7 +42,7 @@ const KEPT_FOR: u32 = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     client: Client,
-    failure: LastFailure,
+    failure: ConnectFailure,
     jetstream: Context,
     options: ClusterOptions,
 }

@@ -1,6 +1,6 @@
 //! Connections to the servers of a cluster's store.
 
-use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
+use std::{future::ready, os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 
 use async_nats::{Client, ClientError, ConnectOptions, Event, ServerAddr, connection};
 use parking_lot::Mutex;
@@ -24,9 +24,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why no server could be connected to last, while none can.
 #[derive(Debug, Clone, Default)]
-pub(in crate::store) struct LastFailure(Arc<Mutex<Option<String>>>);
+pub(in crate::store) struct ConnectFailure(Arc<Mutex<Option<String>>>);
 
-impl LastFailure {
+impl ConnectFailure {
     fn hear(&self, event: &Event) {
         match event {
             Event::Connected => *self.0.lock() = None,
@@ -52,8 +52,8 @@ impl LastFailure {
 /// Returns an error if an address or the credentials cannot be used.
 pub(in crate::store) async fn connect(
     options: &ClusterOptions,
-) -> Result<(Client, LastFailure), ClusterError> {
-    let failure = LastFailure::default();
+) -> Result<(Client, ConnectFailure), ClusterError> {
+    let failure = ConnectFailure::default();
     let heard = failure.clone();
     let address = |text: &String| {
         text.parse::<ServerAddr>().map_err(|error| ClusterError::Address(format!("`{text}`: {error}")))
@@ -71,7 +71,8 @@ pub(in crate::store) async fn connect(
         })
         .event_callback(move |event| {
             heard.hear(&event);
-            report(event)
+            report(&event);
+            ready(())
         });
     check_credentials(options)?;
     let connect = match &options.credentials {
@@ -89,7 +90,7 @@ pub(in crate::store) async fn connect(
 pub(in crate::store) fn check_server(
     client: &Client,
     options: &ClusterOptions,
-    failure: &LastFailure,
+    failure: &ConnectFailure,
 ) -> Result<(), ClusterError> {
     if client.connection_state() != connection::State::Connected {
         let servers = options.servers.join(", ");
@@ -117,7 +118,7 @@ fn check_credentials(options: &ClusterOptions) -> Result<(), ClusterError> {
 }
 
 /// Logs what becomes of the connection.
-async fn report(event: Event) {
+fn report(event: &Event) {
     match event {
         Event::Connected => tracing::debug!("connected to the store of the cluster"),
         Event::ServerError(error) => {

@@ -21,8 +21,7 @@ use super::{
     bucket::Bucket,
     claims::RunClaims,
     error::ClusterError,
-    knowledge::OwnQuestions,
-    table::{Aging, HaltTable},
+    table::{Aging, HaltTable, OwnQuestions},
 };
 use crate::{
     model::RunKey,

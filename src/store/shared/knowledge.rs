@@ -1,11 +1,7 @@
 //! Asks the other daemons whether they know a halt, and answers them: with `cluster.halts: strict`, a halt is answered once no
 //! daemon answers events that does not know it.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::hash_map::Entry, sync::Arc, time::Duration};
 
 use async_nats::Message;
 use futures_util::{StreamExt, future::join_all};
@@ -44,12 +40,6 @@ struct Question {
     run: String,
     /// The number of the message in the bucket that halts it.
     number: u64,
-}
-
-/// Those who wait until the others know the halt of a run, whom one asks for all.
-#[derive(Debug, Default)]
-pub(super) struct OwnQuestions {
-    waiting: HashMap<RunKey, Vec<oneshot::Sender<()>>>,
 }
 
 /// A receiver that is notified once no daemon answers events that does not know that a run is halted, or once it is not halted.

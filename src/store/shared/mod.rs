@@ -42,7 +42,7 @@ use crate::model::RunKey;
 
 pub(crate) use beats::NodeFacts;
 pub(crate) use cluster_store::ClusterStore;
-pub(in crate::store) use connection::{LastFailure, REQUEST_TIMEOUT, check_server, connect};
+pub(in crate::store) use connection::{ConnectFailure, REQUEST_TIMEOUT, check_server, connect};
 pub use error::ClusterError;
 pub(in crate::store) use error::unreachable;
 pub(crate) use halts::SharedHalts;

@@ -20,6 +20,12 @@ pub(super) struct HaltTable {
     waiters: Vec<Waiter>,
 }
 
+/// Those who wait until the others know the halt of a run, whom one asks for all.
+#[derive(Debug, Default)]
+pub(super) struct OwnQuestions {
+    pub(super) waiting: HashMap<RunKey, Vec<oneshot::Sender<()>>>,
+}
+
 /// Somebody who waits until the bucket has all changes up to this one, of a run or of all.
 #[derive(Debug)]
 struct Waiter {

@@ -49,7 +49,7 @@ const COMMANDS: [&[&str]; 23] = [
 const NOBODY: &str = "/nonexistent/hookyard.sock";
 
 /// The same for each agent whose settings it has, and commands that ask a daemon.
-const MORE_COMMANDS: [&[&str]; 47] = [
+const MORE_COMMANDS: [&[&str]; 48] = [
     &["fire", "--native", "--dialect", "claude", "--event", "native.json"],
     &["fire", "--native", "--dialect", "codebuddy", "--event", "native.json"],
     &["fire", "--native", "--dialect", "clawd", "--event", "native.json"],

@@ -116,6 +116,7 @@ pub(crate) trait RunStore: fmt::Debug + Send + Sync {
     }
 
     /// Whether a halt is answered once other daemons know it as well: then that has to be asked of one that was not halted here.
+    #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is stored in this build"))]
     fn asks_others(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
 //! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
-//! of its own. Rows can be named: `cargo bench --bench daemon -- socket lines relay watched traces sessions flat`. Refuses to judge: it fails
+//! of its own. Rows can be named: `cargo bench --bench daemon -- start socket lines relay watched traces sessions flat`. Refuses to judge: it fails
 //! nothing but an answer that is wrong.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
@@ -8,9 +8,10 @@ mod load;
 mod server;
 
 use std::{
+    fmt::Write as _,
     fs,
     io::Write,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -40,6 +41,14 @@ const POOL: usize = 64;
 /// The events at full speed.
 const MANY: usize = 2_000_000;
 
+/// The workspaces of a large host, and the starts with them.
+const WORKSPACES: usize = 1_000;
+const STARTS: usize = 7;
+
+/// The hook files of each.
+const HOOKS: &str = ".openharness/hooks";
+const HOOK_FILES: [&str; 2] = ["guard.yaml", "other.yaml"];
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -55,6 +64,9 @@ fn main() {
     let wanted = |row: &str| words.is_empty() || words.iter().any(|word| word == row);
     println!("| what | hookyard | floor | ratio | goal |");
     println!("| --- | --- | --- | --- | --- |");
+    if wanted("start") {
+        runtime.block_on(start());
+    }
     if wanted("socket") {
         runtime.block_on(socket());
     }
@@ -92,6 +104,54 @@ fn event(session: usize, call: usize) -> String {
 }
 
 const OTHER: &str = "name: other\nevents: [before_tool_dispatch]\nmatcher: ^Write$\nhandler: { type: command, command: 'true' }\n";
+
+/// How long a daemon takes to be ready the first time, when it keeps the rules of each workspace as well: beside reading the
+/// hook files and writing a copy of each workspace's, one after the other.
+async fn start() {
+    let (mut ours, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let directory = tempfile::tempdir().expect("a directory");
+        let roots = make_workspaces(directory.path());
+        let begun = Instant::now();
+        for root in &roots {
+            let files = HOOK_FILES.map(|name| fs::read(root.join(HOOKS).join(name)).expect("a file"));
+            fs::write(root.with_extension("copy"), files.concat()).expect("a file");
+        }
+        let floor = begun.elapsed().as_secs_f64();
+        let begun = Instant::now();
+        let server = Server::of(directory).await;
+        let mut connection = Connection::open(&server.socket()).await;
+        // An event waits until all are loaded.
+        let last = format!(r#"{{"workspace_id":"w{:04}","#, WORKSPACES - 1);
+        connection.call(&request("/v1/events", &event(1, 1).replacen('{', &last, 1))).await;
+        let ready = begun.elapsed().as_secs_f64();
+        ratios.push(ready / floor);
+        ours.push(ready);
+        floors.push(floor);
+    }
+    let (ours, floor, ratio) = (median(ours), median(floors) * 1e3, median(ratios));
+    println!(
+        "| first start with {WORKSPACES} workspaces of two hooks | ready after {ours:.2} s | read and written: {floor:.0} ms | {ratio:.1} | ≤ 1 s |"
+    );
+}
+
+/// Makes workspaces and the settings that name them. Returns their directories.
+fn make_workspaces(directory: &Path) -> Vec<PathBuf> {
+    let mut settings = "trust: off\nlimits: { workspaces: 10000 }\nworkspaces:\n".to_owned();
+    let roots = (0..WORKSPACES).map(|number| directory.join(format!("workspace-{number:04}")));
+    let roots: Vec<_> = roots.collect();
+    for (number, root) in roots.iter().enumerate() {
+        fs::create_dir_all(root.join(HOOKS)).expect("a directory");
+        for name in HOOK_FILES {
+            let hook = OTHER.replace("name: other", &format!("name: {}", name.trim_end_matches(".yaml")));
+            fs::write(root.join(HOOKS).join(name), hook).expect("a file");
+        }
+        writeln!(settings, "  w{number:04}: {{ root: {} }}", root.display()).expect("memory");
+    }
+    fs::create_dir(directory.join("home")).expect("a directory");
+    fs::write(directory.join("settings.yaml"), settings).expect("a file");
+    roots
+}
 
 /// A round trip with no hook to run. Each pair of rounds has servers of its own: how fast one is for its whole life
 /// also depends on how its threads came to lie.

@@ -63,6 +63,16 @@ impl Server {
         Self::start(directory, command).await
     }
 
+    /// The daemon with the settings of a directory, `settings.yaml`.
+    pub(crate) async fn of(directory: TempDir) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
+        command.arg("serve").arg("--config").arg(directory.path().join("settings.yaml"));
+        command.arg("--socket").arg(directory.path().join("socket"));
+        command.arg("--home").arg(directory.path().join("home"));
+        command.env("HOOKYARD_LOG", "error").stderr(Stdio::null());
+        Self::start(directory, command).await
+    }
+
     /// What answers every request with its own body.
     pub(crate) async fn echo() -> Self {
         Self::echo_of("echo").await

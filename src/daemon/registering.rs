@@ -1,12 +1,13 @@
 //! Registers the workspaces of the settings, of a former daemon's clients and of the outbox, with the signed bundle above them,
 //! and tries again what fails.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
+use futures_util::StreamExt;
 use tokio::time::sleep;
 
 use super::{error::ApiError, state::DaemonState, unloaded::UnloadedWorkspace};
-use crate::{config::DeclaredRoots, model::WorkspaceId, run::EventSender};
+use crate::{config::WorkspaceSettings, model::WorkspaceId, orchestrator::WorkspaceError, run::EventSender};
 
 /// The pause before a workspace that could not be loaded is tried again; doubled with each further time.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -19,10 +20,7 @@ impl DaemonState {
     pub(super) async fn register_workspaces(&self) {
         self.read_bundle().await;
         let registered: Vec<WorkspaceId> = self.registrations.lock().keys().cloned().collect();
-        let declared = Arc::default();
-        for id in self.settings.workspaces.keys().chain(&registered) {
-            self.register(id, &declared).await;
-        }
+        self.register_each(self.settings.workspaces.keys().chain(&registered).cloned()).await;
         self.publish_unloaded();
         self.settle_bundle();
         self.register_workspaces_of_outbox().await;
@@ -44,11 +42,9 @@ impl DaemonState {
 
     /// Tries the workspaces that are not loaded again.
     pub(super) async fn retry_unloaded(&self) {
-        let declared = Arc::default();
-        for UnloadedWorkspace { id, .. } in self.unloaded.all() {
-            if self.register(&id, &declared).await {
-                self.watch.rescan(&id);
-            }
+        let unloaded = self.unloaded.all();
+        for id in self.register_each(unloaded.into_iter().map(|unloaded| unloaded.id)).await {
+            self.watch.rescan(&id);
         }
         self.publish_unloaded();
     }
@@ -75,34 +71,47 @@ impl DaemonState {
         self.meters.set_not_loaded(self.unloaded.all().len());
     }
 
-    /// Registers a workspace of the settings or of a former daemon's clients, unless a client has done so meanwhile. Returns
-    /// whether it is loaded.
-    async fn register(&self, id: &WorkspaceId, declared: &Arc<DeclaredRoots>) -> bool {
-        let registered = self.registrations.lock().get(id).map(|registration| registration.settings.clone());
-        let Some(settings) = registered.or_else(|| self.settings.workspaces.get(id).cloned()) else {
-            return self.unloaded.remove(id);
-        };
-        if self.orchestrator.load_report(id).is_some() {
-            return self.unloaded.remove(id);
-        }
-        let sender = EventSender::Known;
-        let error = match self.orchestrator.register_among(declared, sender, id, settings.clone()).await {
-            Ok(report) => {
-                tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
-                self.unloaded.remove(id);
-                return true;
+    /// Registers workspaces of the settings or of a former daemon's clients, unless a client has done so meanwhile. Returns
+    /// those that were loaded.
+    async fn register_each(&self, ids: impl Iterator<Item = WorkspaceId>) -> Vec<WorkspaceId> {
+        let missing = ids.filter_map(|id| {
+            let is_loaded = self.orchestrator.load_report(&id).is_some();
+            let settings = self.configured(&id).filter(|_| !is_loaded);
+            if settings.is_none() {
+                self.unloaded.remove(&id);
             }
-            Err(error) => error,
-        };
-        if self.unloaded.find(id).is_none() {
+            Some((id, settings?))
+        });
+        let mut registered = pin!(self.orchestrator.register_each(missing));
+        let mut loaded = Vec::new();
+        while let Some((id, result)) = registered.next().await {
+            match result {
+                Ok(report) => {
+                    tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
+                    self.unloaded.remove(&id);
+                    loaded.push(id);
+                }
+                Err(error) => self.note_unloaded(id, &error),
+            }
+        }
+        loaded
+    }
+
+    /// What is to be registered under an id: by a client of a former daemon, or else by the settings.
+    fn configured(&self, id: &WorkspaceId) -> Option<WorkspaceSettings> {
+        let registered = self.registrations.lock().get(id).map(|registration| registration.settings.clone());
+        registered.or_else(|| self.settings.workspaces.get(id).cloned())
+    }
+
+    fn note_unloaded(&self, id: WorkspaceId, error: &WorkspaceError) {
+        let Some(settings) = self.configured(&id) else { return };
+        if self.unloaded.find(&id).is_none() {
             tracing::error!(
                 workspace = %id, %error,
                 "cannot load the workspace; its events are refused until it can be loaded, which is tried again"
             );
         }
-        let why = error.to_string().into();
-        self.unloaded.insert(&UnloadedWorkspace { id: id.clone(), root: settings.root.clone(), why });
-        false
+        self.unloaded.insert(&UnloadedWorkspace { id, root: settings.root, why: error.to_string().into() });
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
@@ -14,6 +15,9 @@ use crate::{
     config::{self, Settings, WorkspaceSettings},
     model::WorkspaceId,
 };
+
+/// Registered workspaces with their ids.
+pub(super) type KnownWorkspaces = Vec<(WorkspaceId, Arc<WorkspaceEntry>)>;
 
 /// The registered workspaces by id.
 #[derive(Debug, Default)]
@@ -42,6 +46,8 @@ pub(super) struct InsertedWorkspace {
     pub(super) loading: OwnedMutexGuard<()>,
     /// The directory that its id named before, if that was another one.
     pub(super) former_root: Option<PathBuf>,
+    /// Those below its directory that were there before, and were loaded without it.
+    pub(super) nested: KnownWorkspaces,
 }
 
 impl WorkspaceTable {
@@ -86,8 +92,14 @@ impl WorkspaceTable {
             report,
             is_load_planned: AtomicBool::new(false),
         });
+        let nested = nested_in(&all, &entry.settings.root);
         all.insert(id.clone(), Arc::clone(&entry));
-        Ok(InsertedWorkspace { entry, loading, former_root })
+        Ok(InsertedWorkspace { entry, loading, former_root, nested })
+    }
+
+    /// The workspaces below a directory.
+    pub(super) fn nested_in(&self, directory: &Path) -> KnownWorkspaces {
+        nested_in(&self.lock(), directory)
     }
 
     /// Notes what the last load of a workspace found, unless it was removed or replaced meanwhile. Returns whether no
@@ -122,6 +134,18 @@ impl WorkspaceEntry {
     pub(super) fn report(&self) -> MutexGuard<'_, Option<LoadReport>> {
         self.report.lock()
     }
+}
+
+fn nested_in(all: &BTreeMap<WorkspaceId, Arc<WorkspaceEntry>>, directory: &Path) -> KnownWorkspaces {
+    let nested = all.iter().filter(|(_, known)| is_nested(&known.settings.root, directory));
+    nested.map(|(id, known)| (id.clone(), Arc::clone(known))).collect()
+}
+
+/// Whether a directory is below another one. Their names are compared only where the bytes agree: each load asks for every
+/// workspace, and there may be thousands.
+pub(super) fn is_nested(directory: &Path, outer: &Path) -> bool {
+    let (inner, around) = (directory.as_os_str().as_bytes(), outer.as_os_str().as_bytes());
+    inner.starts_with(around) && directory != outer && directory.starts_with(outer)
 }
 
 /// Whether two directories without links are the same one. Each load of a new workspace compares all of them.

@@ -2,18 +2,17 @@
 
 use std::{
     collections::BTreeMap,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::{
     error::{DispatchError, WorkspaceError},
     handle::Orchestrator,
     load_report::LoadReport,
-    workspace_table::{InsertedWorkspace, with_real_root},
+    workspace_table::{InsertedWorkspace, KnownWorkspaces, is_nested, with_real_root},
 };
 use crate::{
     config::{DeclaredRoots, RegisteredWorkspace, WorkspaceSettings},
@@ -48,27 +47,60 @@ impl Orchestrator {
         id: &WorkspaceId,
         settings: WorkspaceSettings,
     ) -> Result<LoadReport, WorkspaceError> {
-        self.register_among(&Arc::default(), sender, id, settings).await
+        let inserted = self.insert(sender, id, settings).await?;
+        self.load_inserted(id, inserted, &Arc::default()).await
     }
 
-    /// The same for one of several workspaces that are registered on one occasion.
-    pub(crate) async fn register_among(
+    /// Registers workspaces on one occasion. They get their places in order, are loaded several at a time, and what becomes
+    /// of each is told in order.
+    pub(crate) fn register_each(
         &self,
-        declared: &Arc<DeclaredRoots>,
+        workspaces: impl Iterator<Item = (WorkspaceId, WorkspaceSettings)>,
+    ) -> impl Stream<Item = (WorkspaceId, Result<LoadReport, WorkspaceError>)> {
+        let declared = Arc::new(DeclaredRoots::default());
+        let inserted = stream::iter(workspaces).then(async |(id, settings)| {
+            let inserted = self.insert(EventSender::Known, &id, settings).await;
+            (id, inserted)
+        });
+        let loads = inserted.map(move |(id, inserted)| {
+            let declared = Arc::clone(&declared);
+            async move {
+                let registered = match inserted {
+                    Ok(inserted) => self.load_inserted(&id, inserted, &declared).await,
+                    Err(error) => Err(error),
+                };
+                (id, registered)
+            }
+        });
+        loads.buffered(CONCURRENT_LOADS)
+    }
+
+    /// Gives a workspace its place, where nobody can use it until it is loaded.
+    async fn insert(
+        &self,
         sender: EventSender,
         id: &WorkspaceId,
         settings: WorkspaceSettings,
-    ) -> Result<LoadReport, WorkspaceError> {
+    ) -> Result<InsertedWorkspace, WorkspaceError> {
         let all = Arc::clone(&self.0.settings);
         let settings = tokio::task::spawn_blocking(move || with_real_root(settings, &all));
         let settings = settings.await.map_err(|_| WorkspaceError::ShuttingDown)??;
         let most = sender.part_of(self.0.settings.limits.workspaces.get());
-        let InsertedWorkspace { entry, loading, former_root } =
-            self.0.workspaces.insert(id, settings, most)?;
-        if let Some(root) = former_root {
-            self.0.context.pools.reloaded(&root, &[]);
+        let inserted = self.0.workspaces.insert(id, settings, most)?;
+        if let Some(root) = &inserted.former_root {
+            self.0.context.pools.reloaded(root, &[]);
         }
-        let root = entry.settings.root.clone();
+        Ok(inserted)
+    }
+
+    /// Loads a workspace that has its place, and those below it, which do not know it yet.
+    async fn load_inserted(
+        &self,
+        id: &WorkspaceId,
+        inserted: InsertedWorkspace,
+        declared: &Arc<DeclaredRoots>,
+    ) -> Result<LoadReport, WorkspaceError> {
+        let InsertedWorkspace { entry, loading, nested, .. } = inserted;
         let is_first = entry.report().is_none();
         let report =
             self.load(id, &entry, loading, declared).await.map_err(|_| WorkspaceError::ShuttingDown)?;
@@ -78,7 +110,7 @@ impl Orchestrator {
             let source = std::io::ErrorKind::PermissionDenied.into();
             return Err(WorkspaceError::Directory { path, source });
         }
-        self.reload_nested(&root, declared).await.map_err(|_| WorkspaceError::ShuttingDown)?;
+        self.load_all_again(nested, declared).await.map_err(|_| WorkspaceError::ShuttingDown)?;
         Ok(report)
     }
 
@@ -89,12 +121,7 @@ impl Orchestrator {
         &self,
         workspaces: Vec<(WorkspaceId, WorkspaceSettings)>,
     ) -> Result<Vec<LoadReport>, WorkspaceError> {
-        let declared = Arc::default();
-        let mut reports = Vec::with_capacity(workspaces.len());
-        for (id, settings) in workspaces {
-            reports.push(self.register_among(&declared, EventSender::Known, &id, settings).await?);
-        }
-        Ok(reports)
+        self.register_each(workspaces.into_iter()).map(|(_, registered)| registered).try_collect().await
     }
 
     /// Waits until a workspace that is being loaded is loaded.
@@ -123,8 +150,9 @@ impl Orchestrator {
         self.changes_stored().await;
         self.0.context.pools.reloaded(&workspace.settings.root, &[]);
         tracing::info!(workspace = %id, runs = cancelled.runs, "workspace removed");
+        let nested = self.0.workspaces.nested_in(&workspace.settings.root);
         // Fails only if hookyard is shutting down.
-        drop(self.reload_nested(&workspace.settings.root, &Arc::default()).await);
+        drop(self.load_all_again(nested, &Arc::default()).await);
         ConfigLoaded { diagnostics: &[], all_sound: self.0.workspaces.forget(id) }.emit();
         true
     }
@@ -210,23 +238,15 @@ impl Orchestrator {
             .collect()
     }
 
-    /// Loads the workspaces nested in a directory again, because what is around them has changed.
-    async fn reload_nested(&self, root: &Path, declared: &Arc<DeclaredRoots>) -> Result<(), DispatchError> {
-        let nested: Vec<_> = {
-            let all = self.0.workspaces.lock();
-            let inside = all.iter().filter(|(_, known)| is_nested(&known.settings.root, root));
-            inside.map(|(id, known)| (id.clone(), Arc::clone(known))).collect()
-        };
-        for (id, workspace) in nested {
+    /// Loads workspaces again, because what is around them has changed.
+    async fn load_all_again(
+        &self,
+        workspaces: KnownWorkspaces,
+        declared: &Arc<DeclaredRoots>,
+    ) -> Result<(), DispatchError> {
+        for (id, workspace) in workspaces {
             self.load_again(&id, &workspace, declared).await?;
         }
         Ok(())
     }
-}
-
-/// Whether a directory is below another one. Their names are compared only where the bytes agree: each load asks for every
-/// workspace, and there may be thousands.
-fn is_nested(directory: &Path, outer: &Path) -> bool {
-    let (inner, around) = (directory.as_os_str().as_bytes(), outer.as_os_str().as_bytes());
-    inner.starts_with(around) && directory != outer && directory.starts_with(outer)
 }

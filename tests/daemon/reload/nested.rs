@@ -1,5 +1,7 @@
 //! Workspaces around the one that judges an event: their files count, and their changes too.
 
+use std::{collections::BTreeSet, fmt::Write};
+
 use super::*;
 
 fn event_in(daemon: &Daemon, directory: &str) -> Value {
@@ -53,5 +55,35 @@ fn a_registered_workspace_surrounds_those_below_it_also_if_it_comes_later() {
     assert_eq!(word_of(&daemon, "sub"), "outer");
     assert_eq!(daemon.send("DELETE", "/v1/workspaces/shop", None).status, 204);
     assert_eq!(word_of(&daemon, "sub"), "-");
+    daemon.finish();
+}
+
+#[test]
+fn many_workspaces_of_the_settings_know_of_each_other_in_whatever_order_they_are_loaded() {
+    let (mut setup, mut settings) = (DaemonSetup::new(), "workspaces:\n".to_owned());
+    for number in 0..12 {
+        let outer = guard("guard", &format!("outer-{number}"));
+        setup = setup
+            .file(&format!("shop-{number}/.openharness/hooks/guard.yaml"), &outer)
+            .file(&format!("shop-{number}/sub/deep/file"), "");
+        // Those below come before and after the one around them, and the last has its directory.
+        for (id, root) in [("a", "/sub"), ("b", ""), ("c", "/sub/deep"), ("d", "/sub/..")] {
+            writeln!(settings, "  {id}-{number}: {{ root: $DIR/shop-{number}{root} }}").unwrap();
+        }
+    }
+    let daemon = setup.settings(&format!("{settings}  gone: {{ root: $DIR/gone }}\n")).serve();
+    for number in 0..12 {
+        for id in ["a", "b", "c"] {
+            assert_eq!(word_of(&daemon, &format!("{id}-{number}")), format!("outer-{number}"), "{id}");
+        }
+    }
+    let status = daemon.get("/v1/status");
+    let not_loaded =
+        status["not_loaded"].as_array().unwrap().iter().map(|named| named["id"].as_str().unwrap());
+    let others = (0..12).map(|number| format!("d-{number}")).chain(["gone".to_owned()]);
+    assert_eq!(
+        not_loaded.collect::<BTreeSet<_>>(),
+        others.collect::<Vec<_>>().iter().map(String::as_str).collect()
+    );
     daemon.finish();
 }

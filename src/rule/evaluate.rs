@@ -49,7 +49,8 @@ impl<'a> Evaluation<'a> {
             ExpressionKind::Literal(literal) => literal_value(literal),
             ExpressionKind::Variable(source) => self.variable(*source)?,
             ExpressionKind::HasVariable(source) => RuleValue::Bool(self.has(*source)),
-            ExpressionKind::Let(at) => self.named_value(*at)?,
+            // A place in the named expression would be none in this one.
+            ExpressionKind::Let(at) => self.named_value(*at).map_err(|failure| failure.error)?,
             ExpressionKind::Local(depth) => self.locals.borrow()[*depth].clone(),
             ExpressionKind::Field(object, name) => field(&self.value(object)?, name)?,
             ExpressionKind::HasField(object, name) => RuleValue::Bool(has_field(&self.value(object)?, name)?),

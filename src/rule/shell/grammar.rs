@@ -76,7 +76,10 @@ impl Reader<'_, '_> {
     }
 
     fn parenthesis(&mut self, list: &mut List) -> Result<(), Stop> {
+        let start = self.pos;
         if self.byte(1) == Some(b'(') && self.arithmetic(1)? {
+            // A shell without arithmetic commands, such as dash, runs what is in it.
+            self.session.understood &= !reads_as_command(self.slice(start + 2, self.pos - 2));
             let first = self.session.commands.len();
             return self.after_compound(list, first);
         }
@@ -376,4 +379,14 @@ fn is_compound(word: &str) -> bool {
 /// Whether a word begins a compound command, or stands before one.
 fn is_reserved(word: &str) -> bool {
     is_compound(word) || matches!(word, "!" | "function")
+}
+
+/// Whether a text between `((` and `))` has a word behind its first one, as a command does and a number does not.
+fn reads_as_command(text: &str) -> bool {
+    let text = text.trim_start();
+    let end = text.find(|sign: char| sign.is_ascii_whitespace()).unwrap_or(text.len());
+    let (first, rest) = text.split_at(end);
+    let is_name = first.starts_with(|sign: char| sign.is_ascii_alphabetic() || "_./~".contains(sign));
+    let next = rest.trim_start().trim_start_matches('-');
+    is_name && next.starts_with(|sign: char| sign.is_ascii_alphabetic() || "_./~$'\"".contains(sign))
 }

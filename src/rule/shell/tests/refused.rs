@@ -4,6 +4,9 @@ use super::check_understood;
 
 /// Texts of which bash says that their syntax is wrong.
 const REFUSED: &[&str] = &[
+    "((rm -rf /))",
+    "if ((rm -rf /)); then :; fi",
+    "(((rm -rf /)))",
     "function x",
     "function x;",
     "function x ()",

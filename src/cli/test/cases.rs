@@ -84,7 +84,7 @@ impl CaseFile {
     pub(super) fn read(file: &Path, workspace: Option<&Path>) -> Result<Self, String> {
         if let Some(root) = workspace {
             let text = config::workspace_source(root, file).ok_or("is no readable file of the workspace")?;
-            return serde_yaml::from_str(&text).map_err(|error| error.to_string());
+            return Self::parsed(file, text.as_bytes());
         }
         let mut bytes = Vec::new();
         let read = open_input(file).and_then(|opened| opened.take(LARGEST_FILE + 1).read_to_end(&mut bytes));
@@ -92,7 +92,15 @@ impl CaseFile {
         if bytes.len() as u64 > LARGEST_FILE {
             return Err(format!("is larger than the {LARGEST_FILE} bytes allowed"));
         }
-        serde_yaml::from_slice(&bytes).map_err(|error| error.to_string())
+        Self::parsed(file, &bytes)
+    }
+
+    /// JSON is read as such: YAML has no pairs of surrogates.
+    fn parsed(file: &Path, bytes: &[u8]) -> Result<Self, String> {
+        if file.extension().is_some_and(|end| end == "json") {
+            return serde_json::from_slice(bytes).map_err(|error| error.to_string());
+        }
+        serde_yaml::from_slice(bytes).map_err(|error| error.to_string())
     }
 }
 

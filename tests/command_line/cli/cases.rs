@@ -30,8 +30,9 @@ fn with_cases(files: &[(&str, &str)]) -> TempDir {
 
 #[test]
 fn cases_pass_in_the_order_of_their_files() {
+    // As programs write it that keep to ASCII.
     let last = r#"{"dialect": "claude", "cases": [{"name": "harmless", "event": {"hook_event_name": "PreToolUse",
-        "tool_name": "Bash", "tool_input": {"command": "ls"}}, "expect": {"verdict": "proceed"}}]}"#;
+        "tool_name": "Bash", "tool_input": {"command": "ls \ud83d\ude00"}}, "expect": {"verdict": "proceed"}}]}"#;
     let directory = with_cases(&[("b.json", last), ("a.yaml", PASSING), ("notes.txt", "no cases")]);
     let done = run(directory.path(), &["test"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{}", done.out);

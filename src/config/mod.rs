@@ -122,11 +122,11 @@ pub(crate) use state_directory::StateFileError;
 pub(crate) use trust::TrustedRoots;
 #[cfg(feature = "daemon")]
 pub(crate) use trust::data_directory;
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) use trust::private_copies;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::trusted_roots;
 pub(crate) use trust::workspace_place;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use trust::{NO_COMPILED_CODE, private_copies};
 #[cfg(feature = "cli")]
 pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]

@@ -35,7 +35,7 @@ impl GuardSource {
     ///
     /// Returns why it is not read: it is elsewhere, too long, or of a language that is not read.
     pub(in crate::cli) fn of(command: &CommandHandler, places: &ScriptPlaces) -> Result<Self, Unclear> {
-        if !command.environment.is_empty() {
+        if command.environment.iter().any(|(name, _)| name != config::NO_COMPILED_CODE) {
             return Unclear::new("it has variables of its own");
         }
         let source = match &command.line {

@@ -33,6 +33,9 @@ use crate::{
     },
 };
 
+/// The variable that hooks from a private copy have, so that Python leaves no compiled code beside the scripts.
+pub(crate) const NO_COMPILED_CODE: &str = "PYTHONDONTWRITEBYTECODE";
+
 /// The hooks of a workspace, each with what is decided about it.
 #[derive(Default)]
 pub(in crate::config) struct CheckedHooks {
@@ -299,11 +302,10 @@ fn missing_hook(record: &TrustRecord, root: &Path, file: &Path, why: &str) -> Di
 
 /// Has Python leave no compiled code beside the scripts: it would be a file that nobody has agreed to.
 pub(in crate::config) fn keep_sources_alone(hook: &mut Hook) {
-    const VARIABLE: &str = "PYTHONDONTWRITEBYTECODE";
     if let Handler::Command(command) = &mut hook.handler
-        && !command.environment.iter().any(|(name, _)| name == VARIABLE)
+        && !command.environment.iter().any(|(name, _)| name == NO_COMPILED_CODE)
     {
-        command.environment.push((VARIABLE.to_owned(), "1".into()));
+        command.environment.push((NO_COMPILED_CODE.to_owned(), "1".into()));
     }
 }
 

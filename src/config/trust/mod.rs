@@ -18,6 +18,8 @@ mod store;
 mod store_writer;
 mod tree;
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use apply::NO_COMPILED_CODE;
 #[cfg(feature = "daemon")]
 pub(in crate::config) use apply::keep_sources_alone;
 pub(in crate::config) use apply::{CheckedHooks, check_trust};

@@ -30,6 +30,28 @@ fn what_was_agreed_to_runs_from_a_private_copy() {
     assert_eq!(place.run(&["trust"]).code, 0);
 }
 
+#[test]
+fn a_guard_that_runs_from_a_private_copy_may_become_a_rule() {
+    let place = Place::new();
+    fs::remove_dir_all(place.path("shop/.openharness")).unwrap();
+    place.write(
+        "shop/.claude/hooks/push.sh",
+        "cmd=$(jq -r '.tool_input.command // empty')\nif [[ $cmd == *'git push'*'--force'* ]]; then\n  exit 2\nfi\n",
+    );
+    let command = "bash \"$CLAUDE_PROJECT_DIR\"/.claude/hooks/push.sh";
+    let hook = json!({ "matcher": "Bash", "hooks": [{ "type": "command", "command": command }] });
+    place.write("shop/.claude/settings.json", &json!({ "hooks": { "PreToolUse": [hook] } }).to_string());
+    place.trust(&[]);
+    assert_eq!(place.state(), "trusted");
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
+                        "tool_input": { "command": "git push --force" } });
+    place.write("shop/session.jsonl", &event.to_string());
+    let tuned = place.json(&["tune", "--rounds", "5", "--json", "--events", "session.jsonl"]);
+    assert_eq!(tuned["rules"].as_array().map(Vec::len), Some(1), "{tuned}");
+    let converted = place.run(&["convert", "--from", "claude", "--to", "openharness", "--rules"]);
+    assert!(converted.out.contains("type: rule"), "{converted:?}");
+}
+
 /// A file outside that was read once would be in the private copy, where a sandbox lets hooks read it.
 #[test]
 fn no_file_outside_is_agreed_to_while_a_link_is_swapped_in() {

@@ -38,7 +38,7 @@ impl AgentSettingsFile {
     ///
     /// Returns an error if it cannot be read, or is not a file that may be replaced.
     pub(in crate::cli) fn read(named: &Path, boundary: &Path) -> Result<Self, CliError> {
-        let path = real_path(named).map_err(|error| unusable(named, &io_reason(&error)))?;
+        let path = real_path(named).map_err(|error| unreachable_file(named, &error))?;
         let boundary = boundary.canonicalize().map_err(|error| unusable(boundary, &io_reason(&error)))?;
         if !path.starts_with(&boundary) {
             let what = format!(
@@ -231,6 +231,21 @@ fn read_regular(directory: impl AsFd, path: &Path) -> Result<Option<Vec<u8>>, St
         return Err(format!("is larger than the {LARGEST_FILE} bytes allowed"));
     }
     Ok(Some(bytes))
+}
+
+/// A file whose place cannot be told: a link on the way may lead nowhere.
+fn unreachable_file(named: &Path, error: &io::Error) -> CliError {
+    let why = io_reason(error);
+    let broken = named.ancestors().find(|path| path.is_symlink() && !path.exists());
+    let Some((link, target)) = broken.and_then(|link| Some((link, fs::read_link(link).ok()?))) else {
+        return unusable(named, &format!("cannot be reached: {why}"));
+    };
+    let what = format!(
+        "{} is a link to {}, which cannot be reached: {why}; nothing was changed",
+        escape::path(link),
+        escape::path(&target)
+    );
+    CliError::with_help(what, "make what it leads to, or remove the link, and run the command again")
 }
 
 fn unusable(path: &Path, why: &str) -> CliError {

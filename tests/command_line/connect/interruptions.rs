@@ -19,7 +19,7 @@ use super::{Home, SETTINGS, json_of};
 #[test]
 fn bad_settings_are_left_as_they_are() {
     type Spoil = fn(&Home, &Path);
-    let rows: [(&str, Spoil); 13] = [
+    let rows: [(&str, Spoil); 15] = [
         ("not valid JSON", |_, file| fs::write(file, "{\"a\": 1").unwrap()),
         ("not valid JSON", |_, file| fs::write(file, "{} // mine").unwrap()),
         ("duplicate key", |_, file| fs::write(file, "{\"a\": 1, \"a\": 1}").unwrap()),
@@ -35,9 +35,18 @@ fn bad_settings_are_left_as_they_are() {
             fs::remove_dir(file.parent().unwrap()).unwrap();
             symlink("/tmp", home.path(".claude")).unwrap();
         }),
-        ("no such file", |_, file| {
+        ("settings.json is a link to nowhere/at/all, which cannot be reached", |_, file| {
             fs::remove_file(file).unwrap();
             symlink("nowhere/at/all", file).unwrap();
+        }),
+        ("settings.json is a link to settings.json, which cannot be reached", |_, file| {
+            fs::remove_file(file).unwrap();
+            symlink("settings.json", file).unwrap();
+        }),
+        (".claude is a link to dotfiles/claude, which cannot be reached", |home, file| {
+            fs::remove_file(file).unwrap();
+            fs::remove_dir(file.parent().unwrap()).unwrap();
+            symlink("dotfiles/claude", home.path(".claude")).unwrap();
         }),
         ("is read-only", |_, file| fs::set_permissions(file, fs::Permissions::from_mode(0o440)).unwrap()),
         ("has another name", |home, file| fs::hard_link(file, home.path("twin")).unwrap()),

@@ -2,9 +2,11 @@
 
 mod reply;
 mod response;
+mod tools;
 
 use std::time::Duration;
 
+use self::tools::TOOLS;
 use super::{
     agent_variables,
     claude::{FIELDS, replace},
@@ -18,7 +20,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, exact_or_regex,
+        TimeUnit, names_or_regexes,
     },
 };
 use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Workspace};
@@ -51,16 +53,12 @@ const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
     ("timestamp", EnvelopeField::Timestamp),
 ];
 
-/// The kinds whose matchers are patterns; those of all others are texts.
-const SEARCHED: &[EventKind] = &[
+/// The kinds whose matchers are compared with a tool, by any of its names.
+const TOOL_EVENTS: &[EventKind] = &[
     EventKind::BeforeToolDispatch,
     EventKind::PermissionRequested,
     EventKind::AfterToolDispatch,
     EventKind::ToolFailed,
-    EventKind::SubagentStarted,
-    EventKind::SubagentStopping,
-    EventKind::SessionStarted,
-    EventKind::SessionEnded,
 ];
 
 /// The variables with the project's directory whose values it puts into command lines.
@@ -95,9 +93,11 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
         beside_json: BesideJson::Comments,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::PatternOrText,
-        matcher: |value, row| exact_or_regex(value, row, SEARCHED),
+        matcher: |value, row| {
+            names_or_regexes(value, if TOOL_EVENTS.contains(&row.kind) { TOOLS } else { &[] })
+        },
         timeouts: DefaultTimeouts {
-            unit: TimeUnit::Milliseconds,
+            unit: TimeUnit::SecondsOrMilliseconds,
             usual: Duration::from_mins(1),
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),

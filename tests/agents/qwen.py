@@ -153,7 +153,7 @@ CASES = [
 
 # Those that differ, and why: `docs/dialects.md`.
 DIFFERENT = [
-    "changed input", "denied and allowed", "block after a tool", "exit code 2 after a tool", "timeout", "matcher of another tool",
+    "changed input", "denied and allowed", "block after a tool", "exit code 2 after a tool",
 ]
 
 SETTINGS = {

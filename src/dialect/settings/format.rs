@@ -261,7 +261,12 @@ pub(in crate::dialect) enum TimeUnit {
     Seconds,
     /// Milliseconds.
     Milliseconds,
+    /// Seconds below [`FEWEST_MILLISECONDS`], and milliseconds from there on.
+    SecondsOrMilliseconds,
 }
+
+/// The smallest number that [`TimeUnit::SecondsOrMilliseconds`] takes for milliseconds.
+const FEWEST_MILLISECONDS: f64 = 1e3;
 
 /// What a hook wants of the events it is configured for.
 #[derive(Default)]
@@ -296,8 +301,9 @@ impl TimeUnit {
     /// So many of it; `None` if that is nothing or more than there is.
     pub(in crate::dialect) fn duration(self, number: f64) -> Option<Duration> {
         let seconds = match self {
+            Self::SecondsOrMilliseconds if number < FEWEST_MILLISECONDS => number,
             Self::Seconds => number,
-            Self::Milliseconds => number / 1e3,
+            Self::Milliseconds | Self::SecondsOrMilliseconds => number / 1e3,
         };
         Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
     }
@@ -305,19 +311,20 @@ impl TimeUnit {
     /// How many of it a duration is; a whole number where it is one.
     pub(in crate::dialect) fn number(self, duration: Duration) -> serde_json::Number {
         let seconds = duration.as_secs_f64();
-        let number = match self {
-            Self::Seconds => seconds,
-            Self::Milliseconds => seconds * 1e3,
+        // From a second on, milliseconds: any version of such an agent reads them as that.
+        let is_in_seconds = match self {
+            Self::Seconds => true,
+            Self::Milliseconds => false,
+            Self::SecondsOrMilliseconds => seconds * 1e3 < FEWEST_MILLISECONDS,
         };
+        let number = if is_in_seconds { seconds } else { seconds * 1e3 };
         match serde_json::Number::from_f64(number) {
             Some(fraction) if number.fract() != 0.0 => fraction,
             // No duration has more milliseconds than fit.
-            _ => u64::try_from(match self {
-                Self::Seconds => u128::from(duration.as_secs()),
-                Self::Milliseconds => duration.as_millis(),
-            })
-            .unwrap_or(u64::MAX)
-            .into(),
+            _ => {
+                let whole = if is_in_seconds { u128::from(duration.as_secs()) } else { duration.as_millis() };
+                u64::try_from(whole).unwrap_or(u64::MAX).into()
+            }
         }
     }
 }

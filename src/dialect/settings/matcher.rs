@@ -142,6 +142,60 @@ pub(in crate::dialect) fn exact_or_regex(
     }
 }
 
+/// A matcher that is a pattern, which may match anywhere, or several between bars. One that is a name of `aliases`, and
+/// nothing more, also means the tool beside it.
+pub(in crate::dialect) fn names_or_regexes(
+    value: &Value<'_>,
+    aliases: &[(&str, &str)],
+) -> Option<EventFilter> {
+    let text = value.text()?.trim();
+    let is_list = !text.starts_with(['^', '(']);
+    let parts = if is_list { alternatives(text) } else { vec![text] };
+    let parts: Vec<&str> = parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
+    if text.is_empty() || parts.iter().any(|part| matches!(*part, "*" | ".*")) {
+        return Some(EventFilter::default());
+    }
+    let meant = aliases.iter().filter(|(alias, _)| parts.contains(alias)).map(|(_, tool)| *tool);
+    let meant: Vec<&str> = meant.collect();
+    let pattern = parts.join("|");
+    match Matcher::javascript(&pattern) {
+        // Bars alone.
+        Ok(_) if parts.is_empty() => wanted(value, Matcher::any_of(&[text], text)),
+        Err(error @ MatcherError::Syntax { .. }) => {
+            let message = format!("`matcher`: {error}; it is compared as a text");
+            value.warn("matcher", message, "its hooks run for exactly this text");
+            let texts: Vec<&str> = parts.into_iter().chain(meant).collect();
+            wanted(value, Matcher::any_of(&texts, text))
+        }
+        Ok(_) if !meant.is_empty() => {
+            wanted(value, Matcher::javascript(&format!("(?:{pattern})|^(?:{})$", meant.join("|"))))
+        }
+        matcher => wanted(value, matcher),
+    }
+}
+
+/// The parts of a text between bars that are in no brackets.
+fn alternatives(text: &str) -> Vec<&str> {
+    let mut bars = Vec::new();
+    let (mut depth, mut is_escaped, mut is_in_class) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            ']' => is_in_class = false,
+            _ if is_in_class => {}
+            '[' => is_in_class = true,
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 => bars.push(at),
+            _ => {}
+        }
+    }
+    let starts = std::iter::once(0).chain(bars.iter().map(|bar| bar + 1));
+    let ends = bars.iter().copied().chain([text.len()]);
+    starts.zip(ends).filter_map(|(start, end)| text.get(start..end)).collect()
+}
+
 fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<EventFilter> {
     match matcher {
         Ok(matcher) => Some(EventFilter { matcher: Some(matcher), condition: None }),

@@ -32,7 +32,7 @@ pub(crate) use format::{SettingsFile, SettingsLocation, SharedKey};
 pub(crate) use front_matter::{has_hooks_in_front_matter, read_agent_hooks, read_hooks_of};
 pub(crate) use labels::TextKind;
 pub(super) use matcher::{
-    exact_list_or_regex, exact_names_or_regex, exact_or_regex, search_or_word, whole_regex,
+    exact_list_or_regex, exact_names_or_regex, exact_or_regex, names_or_regexes, search_or_word, whole_regex,
 };
 pub(super) use plugins::{EXTENSIONS, PLUGINS, parse as plugin_json};
 pub(crate) use plugins::{

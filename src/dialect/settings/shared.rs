@@ -132,6 +132,9 @@ impl TimeUnit {
         match self {
             Self::Seconds => "it is in seconds; shorten it, or raise `max_timeout` in the settings",
             Self::Milliseconds => "it is in milliseconds; shorten it, or raise `max_timeout` in the settings",
+            Self::SecondsOrMilliseconds => {
+                "it is in seconds, and in milliseconds from 1000 on; shorten it, or raise `max_timeout` in the settings"
+            }
         }
     }
 

@@ -2,47 +2,34 @@
 // If the daemon gives no answer, the tool does not run.
 import { once } from "node:events";
 import http from "node:http";
+import { json } from "node:stream/consumers";
 
 const directory = process.env.XDG_RUNTIME_DIR ?? `/tmp/hookyard-${process.getuid()}`;
 const socketPath = process.env.HOOKYARD_LISTEN_SOCKET ?? `${directory}/hookyard.sock`;
-const headers = { "content-type": "application/json" };
+const target = { socketPath, path: "/v1/events", method: "POST", headers: { "content-type": "application/json" } };
 
 async function post(event) {
-  const request = http.request({ socketPath, path: "/v1/events", method: "POST", headers });
-  request.end(JSON.stringify(event));
+  const request = http.request(target).end(JSON.stringify(event));
   const [response] = await once(request, "response");
-  let text = "";
-  for await (const chunk of response) text += chunk;
-  const answer = JSON.parse(text);
+  const answer = await json(response);
   if (response.statusCode !== 200) throw new Error(answer.error.message);
   return answer;
 }
 
 async function ask(event) {
   let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(reject, 590_000, new Error("none came within 590 s"));
-  });
-  try {
-    return await Promise.race([post(event), late]);
-  } catch (error) {
-    throw new Error(`hookyard has no answer (${socketPath}): ${error.message}`);
-  } finally {
-    clearTimeout(timer);
-  }
+  const late = new Promise((_, reject) => (timer = setTimeout(reject, 590_000, new Error("none came within 590 s"))));
+  const answer = Promise.race([post(event), late]).finally(() => clearTimeout(timer));
+  return answer.catch((error) => { throw new Error(`hookyard has no answer (${socketPath}): ${error.message}`); });
 }
 
 // Why a tool must not run, or its output must not be read. Nobody can be asked from here.
-function refusal({ verdict, reason }) {
+function refusal({ verdict, reason = "blocked by a hook" }) {
   if (verdict === "proceed" || verdict === "allow") return undefined;
-  const text = reason ?? "blocked by a hook";
-  return verdict === "ask" ? `a person has to be asked first: ${text}` : text;
+  return verdict === "ask" ? `a person has to be asked first: ${reason}` : reason;
 }
-
-function withContext(text, { notes }) {
-  const context = (notes ?? []).filter((note) => note.kind === "additional_context").map((note) => note.text);
-  return [text, ...context].join("\n\n");
-}
+const withContext = (text, { notes = [] }) =>
+  [text, ...notes.filter((note) => note.kind === "additional_context").map((note) => note.text)].join("\n\n");
 
 export const Hookyard = async ({ directory: cwd }) => {
   const event = (name, { sessionID, callID, tool }) =>

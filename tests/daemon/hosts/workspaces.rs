@@ -226,3 +226,31 @@ fn a_workspace_whose_directory_is_gone_keeps_its_place_and_its_guards_until_it_i
     assert_eq!(daemon.post("/v1/events", &event("srv/bank"))["reason"], "bank");
     daemon.finish();
 }
+
+#[test]
+fn a_link_that_is_made_while_the_daemon_runs_is_followed_by_rules() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler:\n  type: rule\n  \
+                 deny: 'path.touches(tool.input.file_path, workspace.root + \"/.env\")'\n  reason: '\"settings\"'\n";
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/guard.yaml", guard)
+        .file("shop/.env", "A=1")
+        .file("shop/notes", "")
+        .serve();
+    let (notes, env) = (daemon.path().join("shop/notes"), daemon.path().join("shop/.env"));
+    let verdict = || {
+        let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": "shop",
+                            "tool_name": "Read", "tool_input": { "file_path": &notes } });
+        let outcome = daemon.post("/v1/events", &event);
+        (outcome["verdict"].as_str().unwrap().to_owned(), outcome["reason"].clone())
+    };
+    for _ in 0..3 {
+        assert_eq!(verdict(), ("proceed".to_owned(), Value::Null));
+        fs::remove_file(&notes).unwrap();
+        std::os::unix::fs::symlink(&env, &notes).unwrap();
+        assert_eq!(verdict(), ("block".to_owned(), json!("settings")));
+        fs::remove_file(&notes).unwrap();
+        fs::write(&notes, "").unwrap();
+    }
+    daemon.finish();
+}

@@ -7,7 +7,12 @@ use futures_util::StreamExt;
 use tokio::time::sleep;
 
 use super::{error::ApiError, state::DaemonState, unloaded::UnloadedWorkspace};
-use crate::{config::WorkspaceSettings, model::WorkspaceId, orchestrator::WorkspaceError, run::EventSender};
+use crate::{
+    config::WorkspaceSettings,
+    model::WorkspaceId,
+    orchestrator::{CONCURRENT_LOADS, WorkspaceError},
+    run::EventSender,
+};
 
 /// The pause before a workspace that could not be loaded is tried again; doubled with each further time.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -82,7 +87,7 @@ impl DaemonState {
             }
             Some((id, settings?))
         });
-        let mut registered = pin!(self.orchestrator.register_each(missing));
+        let mut registered = pin!(self.orchestrator.register_each(missing, CONCURRENT_LOADS));
         let mut loaded = Vec::new();
         while let Some((id, result)) = registered.next().await {
             match result {

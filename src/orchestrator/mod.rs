@@ -43,3 +43,5 @@ pub use run::{Run, ToolCall};
 pub use runs::{CancelSummary, RunFilter, RunList};
 #[cfg(feature = "daemon")]
 pub(crate) use stored_runs::SuccessorStores;
+#[cfg(feature = "daemon")]
+pub(crate) use workspaces::CONCURRENT_LOADS;

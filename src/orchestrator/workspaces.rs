@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How many workspaces are read from disk at the same time.
-const CONCURRENT_LOADS: usize = 4;
+pub(crate) const CONCURRENT_LOADS: usize = 4;
 
 impl Orchestrator {
     /// Registers a workspace and loads its hooks; one that has the id already is replaced.
@@ -51,11 +51,12 @@ impl Orchestrator {
         self.load_inserted(id, inserted, &Arc::default()).await
     }
 
-    /// Registers workspaces on one occasion. They get their places in order, are loaded several at a time, and what becomes
-    /// of each is told in order.
+    /// Registers workspaces on one occasion. They get their places in order, are loaded so many at a time, and what becomes of
+    /// each is told in order.
     pub(crate) fn register_each(
         &self,
         workspaces: impl Iterator<Item = (WorkspaceId, WorkspaceSettings)>,
+        at_once: usize,
     ) -> impl Stream<Item = (WorkspaceId, Result<LoadReport, WorkspaceError>)> {
         let declared = Arc::new(DeclaredRoots::default());
         let inserted = stream::iter(workspaces).then(async |(id, settings)| {
@@ -72,7 +73,7 @@ impl Orchestrator {
                 (id, registered)
             }
         });
-        loads.buffered(CONCURRENT_LOADS)
+        loads.buffered(at_once)
     }
 
     /// Gives a workspace its place, where nobody can use it until it is loaded.
@@ -121,7 +122,8 @@ impl Orchestrator {
         &self,
         workspaces: Vec<(WorkspaceId, WorkspaceSettings)>,
     ) -> Result<Vec<LoadReport>, WorkspaceError> {
-        self.register_each(workspaces.into_iter()).map(|(_, registered)| registered).try_collect().await
+        // One after the other, so that their versions are in order as well.
+        self.register_each(workspaces.into_iter(), 1).map(|(_, registered)| registered).try_collect().await
     }
 
     /// Waits until a workspace that is being loaded is loaded.

@@ -383,7 +383,7 @@ fn is_reserved(word: &str) -> bool {
 
 /// Whether a text between `((` and `))` has a word behind its first one, as a command does and a number does not.
 fn reads_as_command(text: &str) -> bool {
-    let text = text.trim_start();
+    let text = text.trim_start_matches(|sign: char| sign == '(' || sign.is_ascii_whitespace());
     let end = text.find(|sign: char| sign.is_ascii_whitespace()).unwrap_or(text.len());
     let (first, rest) = text.split_at(end);
     let is_name = first.starts_with(|sign: char| sign.is_ascii_alphabetic() || "_./~".contains(sign));

@@ -288,7 +288,7 @@ fn invalid_flags_and_names_exit_with_2() {
         (&[""], "NAME is empty"),
         (&[".a"], "begins with `.`"),
         (&["a\u{1b}[2J"], "NAME contains '\\u{1b}'"),
-        (&["a", "--event", "session_started"], "before_tool_dispatch"),
+        (&["a", "--event", "session_begun"], "before_tool_dispatch"),
         (&["a", "--type", "native"], "command, http, prompt, agent, rule"),
     ] {
         let done = run(workspace.path(), &[&["new"], arguments].concat(), "");

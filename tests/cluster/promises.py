@@ -89,7 +89,6 @@ def checked(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
     yield "a halt holds once it is answered", *halts(ask)
     yield "a halt that a node has heard of is answered once all know it", *heard(cluster, ask)
     yield "so is one that a node has kept on its disk", *restored(cluster, ask)
-    yield "a node that has missed messages waits for nodes that it may not have heard of", *missed(cluster, ask)
     with ThreadPoolExecutor(24) as pool:
         raced = list(pool.map(lambda n: ask(n, f"race-{n // 8}", "Count"), range(8 * RUNS)))
     through = {raced[8 * run : 8 * run + 8].count("proceed") for run in range(RUNS)}
@@ -198,16 +197,6 @@ def restored(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
         assert ask(0, "restored", "Read") == "halt"
         after = time.monotonic() - since
     return after >= STALE_AFTER and ask(2, "restored", "Read") == "halt", f"after {after:.1f} s"
-
-
-def missed(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
-    """Beats are written over while a node is stopped."""
-    with held_up(cluster.nodes[0]):
-        time.sleep(STALE_AFTER * 0.7)
-    begun = time.monotonic()
-    assert ask(0, "missed", "Bash") == "halt"
-    after = time.monotonic() - begun
-    return after >= STALE_AFTER, f"after {after:.1f} s"
 
 
 @contextmanager

@@ -78,9 +78,7 @@ impl Inner {
         }
         claims.held(key).map(Some).ok_or(DispatchError::RunMoved)
     }
-}
 
-impl Inner {
     /// Ends what hooks have done in a run that is not known here, on all daemons. Returns whether there was something.
     pub(super) async fn end_elsewhere(&self, key: &RunKey) -> bool {
         match self.context.cluster.get().and_then(|shared| shared.claims()) {

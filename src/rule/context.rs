@@ -45,6 +45,12 @@ impl<'a> CallContext<'a> {
         paths::leads(path, directory, self.names(), self.links()).map_err(EvaluationError::UnknownLinks)
     }
 
+    /// Whether a path leads into a directory, or to it.
+    pub(super) fn leads_within(&self, path: &str, directory: &str) -> Result<bool, EvaluationError> {
+        paths::leads_within(path, directory, self.names(), self.links())
+            .map_err(EvaluationError::UnknownLinks)
+    }
+
     /// The commands of a shell text.
     pub(super) fn shell(&self, text: &str) -> Arc<SharedCommands> {
         self.facts.shell(text)

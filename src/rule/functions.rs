@@ -158,17 +158,13 @@ functions! {
     "path.within" Call(string, string) -> bool, 8, |context, arguments| {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
         context.budget.read(path.len() + directory.len())?;
-        let is_within = paths::leads_within(path, directory, context.names(), context.links());
-        Ok(RuleValue::Bool(is_within.map_err(EvaluationError::UnknownLinks)?))
+        Ok(RuleValue::Bool(context.leads_within(path, directory)?))
     }, "whether a path leads into a directory, or to it: where its links lead is what counts";
     "path.touches" Call(string, string) -> bool, 16, |context, arguments| {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);
         context.budget.read(2 * (path.len() + directory.len()))?;
-        if paths::is_written_within(path, directory, context.names()) {
-            return Ok(RuleValue::Bool(true));
-        }
-        let is_within = paths::leads_within(path, directory, context.names(), context.links());
-        Ok(RuleValue::Bool(is_within.map_err(EvaluationError::UnknownLinks)?))
+        let is_written_within = paths::is_written_within(path, directory, context.names());
+        Ok(RuleValue::Bool(is_written_within || context.leads_within(path, directory)?))
     }, "whether a path is a directory, or something in it, as it is written or where its links lead: for what is to be protected";
     "path.resolve" Call(string, string) -> string, 8, |context, arguments| {
         let (path, directory) = (path(arguments, 0)?, path(arguments, 1)?);

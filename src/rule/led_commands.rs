@@ -3,7 +3,7 @@
 use super::{
     context::CallContext,
     failure::EvaluationError,
-    paths::{leads, normalized_among},
+    paths::normalized_among,
     shell::ShellCommand,
     words::{directory_flag, is_change_of_directory, is_unknown, path_ranges},
 };
@@ -95,8 +95,7 @@ fn led_word(word: &str, base: &Base, context: &CallContext<'_>) -> Result<Option
         let path = &word[range.clone()];
         context.budget.take(2)?;
         context.budget.read(path.len() + base.written.len())?;
-        let leads = leads(path, &base.written, context.names(), context.links())
-            .map_err(EvaluationError::UnknownLinks)?;
+        let leads = context.leads(path, &base.written)?;
         if leads != normalized_among(path, &base.expected, context.names()) {
             return Ok(Some(format!("{}{leads}{}", &word[..range.start], &word[range.end..])));
         }

@@ -13,7 +13,7 @@ pub(super) struct HookFileSchema {
     /// The events that the hook runs for, at least one. Events that begin with `run_` are only observed; at all
     /// others the hook may change or stop what happens.
     #[schemars(length(min = 1))]
-    events: Vec<shape::HookEvent>,
+    events: Vec<shape::AnyEvent>,
     /// A regular expression (syntax of JavaScript or of the Rust crate `regex`, not a glob). It is searched anywhere in the tool's
     /// name, the `model_ref` of model events or the `trigger_type` of run events. Default: every event matches.
     matcher: Option<shape::Pattern>,

@@ -7,13 +7,13 @@ use super::{
     OpenHarness, dialect,
     handlers::PreparedHandler,
     hook_context::HookContext,
+    kinds::may_stop,
     lookup::{HookRules, ReferenceLookup},
     raw::{RawHook, Spanned},
     variables,
 };
 use crate::model::{
     Capability, Diagnostic, EventKind, ExecutionPolicy, FailurePolicy, Hook, HookSource, HookTrust, Scope,
-    Strategy,
 };
 
 /// Reads one hook file.
@@ -115,11 +115,6 @@ fn check_rule_policy(document: &Document<'_>, written: &RawHook<'_>) {
     };
     let help = "write `on_error: deny` beside `handler`, or `on_error: ignore` if it may go on";
     document.report(Mistake::warning("policy", condition.key_span(), message).help(help));
-}
-
-/// Whether an event of a kind can be stopped; of host events, some can.
-fn may_stop(kind: EventKind) -> bool {
-    kind.strategy() == Strategy::Serial || kind == EventKind::HostEvent
 }
 
 /// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects

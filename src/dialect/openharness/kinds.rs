@@ -15,3 +15,8 @@ pub(super) const KINDS: &[EventKind] = &[
     EventKind::RunCompleted,
     EventKind::RunFailed,
 ];
+
+/// Whether an event of a kind can be stopped; of host events, some can.
+pub(super) fn may_stop(kind: EventKind) -> bool {
+    kind.is_interceptor() || kind == EventKind::HostEvent
+}

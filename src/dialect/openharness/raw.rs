@@ -147,11 +147,7 @@ fn advice(error: &MatcherError) -> &'static str {
 }
 
 fn capabilities(value: &Value<'_>) -> Vec<Spanned<Capability>> {
-    let known: Vec<&str> = Capability::ALL
-        .iter()
-        .filter(|capability| EventKind::ALL.iter().any(|kind| capability.applies_to(*kind)))
-        .map(|capability| capability.as_str())
-        .collect();
+    let known: Vec<&str> = Capability::ALL.iter().map(|capability| capability.as_str()).collect();
     let mut found = Vec::new();
     for item in value.list().unwrap_or_default() {
         let Some(text) = item.text() else { continue };

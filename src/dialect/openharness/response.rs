@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt::Write as _, sync::LazyLock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::response;
+use super::{super::response, kinds::may_stop};
 use crate::model::{EventKind, Hook, HostResponse, Outcome, ResponseFormat, Target, Targets, Verdict};
 
 /// Printed if an answer has no JSON form.
@@ -105,11 +105,6 @@ fn instructions(kind: EventKind, target: Option<Target>) -> String {
     }
     text.push_str("The fields may be combined in one object.");
     text
-}
-
-/// Whether an event of a kind can be stopped; of host events, some can.
-fn may_stop(kind: EventKind) -> bool {
-    kind.is_interceptor() || kind == EventKind::HostEvent
 }
 
 fn schema(kind: EventKind, target: Option<Target>) -> Value {

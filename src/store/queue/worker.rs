@@ -319,6 +319,7 @@ impl WorkerCore {
         self.held.release(id);
         self.intake.settled(id);
     }
+
     /// Takes a message out of the queue that has ended. Returns whether the queue confirms it.
     async fn acknowledge(&self, id: u64, held: &HeldMessage) -> bool {
         // A server that was killed may not know whom it has given the message to, and confirm an acknowledgement without effect.

@@ -118,6 +118,7 @@ const KEYS: SettingsKeys = SettingsKeys {
         "shell",
         "name",
     ],
+    beside_events: &[],
 };
 
 /// The dialect of Claude Code.

@@ -154,6 +154,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
         keys: SettingsKeys {
             entry: &["name", "matcher", "hooks"],
             hook: &["type", "command", "timeout", "statusMessage"],
+            beside_events: &[],
         },
         shell: Shell::Sh,
         directory: StartDirectory::Workspace,

@@ -76,6 +76,7 @@ const KEYS: SettingsKeys = SettingsKeys {
         "shell",
         "name",
     ],
+    beside_events: &[],
 };
 
 /// The dialect of CodeBuddy.

@@ -109,6 +109,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
         keys: SettingsKeys {
             entry: &["matcher", "hooks"],
             hook: &["type", "command", "commandWindows", "timeout", "async", "statusMessage"],
+            beside_events: &[],
         },
         shell: Shell::Bash,
         directory: StartDirectory::Workspace,

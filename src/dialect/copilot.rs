@@ -246,6 +246,7 @@ const BASE: NativeDialect = NativeDialect {
                 "timeoutSec",
                 "timeout",
             ],
+            beside_events: &[],
         },
         shell: Shell::Bash,
         directory: StartDirectory::Workspace,

@@ -130,7 +130,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
         duplicates: DuplicateHooks::RunEach,
         shared: &[],
         project_variables: agent_variables::CURSOR.project,
-        keys: SettingsKeys { entry: KEYS, hook: KEYS },
+        keys: SettingsKeys { entry: KEYS, hook: KEYS, beside_events: &[] },
         shell: Shell::Bash,
         directory: StartDirectory::OfUserFile,
         identity: HookIdentity::Handler,

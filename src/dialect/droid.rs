@@ -92,6 +92,7 @@ pub(super) static DROID: NativeDialect = NativeDialect {
         keys: SettingsKeys {
             entry: &["matcher", "commandRegex", "hooks"],
             hook: &["type", "command", "timeout", "preserveRiskLevel"],
+            beside_events: &["hooksDisabled", "showHookOutput"],
         },
         shell: Shell::Sh,
         directory: StartDirectory::Workspace,

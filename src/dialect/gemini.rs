@@ -79,6 +79,9 @@ const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
 /// The kinds whose matchers are patterns; those of all others are texts.
 const SEARCHED: &[EventKind] = &[EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
 
+/// Keys beside the events that are no events; the agents take them for nothing there.
+pub(super) const BESIDE_EVENTS: &[&str] = &["enabled", "disabled", "notifications"];
+
 /// The dialect of Gemini CLI.
 pub(super) static GEMINI: NativeDialect = NativeDialect {
     name: DialectName::Gemini,
@@ -124,6 +127,7 @@ pub(super) static GEMINI: NativeDialect = NativeDialect {
         keys: SettingsKeys {
             entry: &["matcher", "sequential", "hooks"],
             hook: &["type", "command", "name", "description", "timeout", "env"],
+            beside_events: BESIDE_EVENTS,
         },
         shell: Shell::Bash,
         directory: StartDirectory::Workspace,

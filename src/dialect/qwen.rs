@@ -15,7 +15,7 @@ use super::{
         MatchSource::{Fact, Unmatched},
         rows,
     },
-    gemini,
+    gemini::{self, BESIDE_EVENTS},
     native::{EnvelopeField, NativeDialect, Spelling},
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
@@ -124,6 +124,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
                 "shell",
                 "statusMessage",
             ],
+            beside_events: BESIDE_EVENTS,
         },
         shell: Shell::Bash,
         directory: StartDirectory::Workspace,

@@ -117,6 +117,9 @@ CASES = [
     ("matcher that is a list", {PRE: entry(NO, matcher="read_file|run_shell_command")}, RUNS),
     ("matcher with spaces", {PRE: entry(NO, matcher=" run_shell_command ")}, RUNS),
     ("matcher that is no pattern", {PRE: entry(NO, matcher="*shell")}, RUNS),
+    ("switches beside the events",
+     {PRE: [{"hooks": [{"type": "command", "command": NO, "name": "guard"}]}], "enabled": False, "disabled": ["guard"],
+      "notifications": False}, RUNS),
     ("an unknown type", {PRE: [{"hooks": [{"type": "prompt", "prompt": "no"}, {"type": "command", "command": NO}]}]}, RUNS),
     ("block after a tool", {POST: hook(says(decision="block", reason="wrong"))}, RUNS),
     ("exit code 2 after a tool", {POST: hook(NO)}, RUNS),
@@ -163,6 +166,7 @@ SETTINGS = {
     "memory": {"enableManagedAutoMemory": False},
     "model": {"skipNextSpeakerCheck": True},
 }
+NOT_EVENTS = ["disabled", "enabled", "notifications"]
 
 
 def run(hooks, turns, *, through):
@@ -175,7 +179,7 @@ def run(hooks, turns, *, through):
         if through:
             settings("elsewhere", hooks)
             relay = session.relay("qwen")
-            settings("home", {event: hook(relay) for event in hooks})
+            settings("home", {event: hook(relay) for event in hooks if event not in NOT_EVENTS})
         else:
             settings("home", hooks)
         asks = ASKED in hooks

@@ -70,7 +70,7 @@ impl FileDefaults {
     /// Whether a key among the events is not an event.
     pub(super) fn is_default_key(native: &NativeDialect, key: &str) -> bool {
         SWITCHES.contains(&key)
-            || native.settings.disable.stands_beside_events(key)
+            || native.settings.keys.beside_events.contains(&key)
             || native.settings.shared.iter().any(|word| word.key == key)
     }
 }

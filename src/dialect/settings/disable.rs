@@ -5,17 +5,11 @@ use super::{
     format::DisableSyntax,
 };
 
-/// Keys beside the events that are no events.
-const BESIDE: [&str; 3] = ["enabled", "disabled", "notifications"];
-
 /// What a file says that disables all hooks with `enabled`.
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(super) const NOT_ENABLED: &str = "`enabled` is false";
 
-/// A key beside the events of an agent whose switch is there too: whether it shows what hooks print.
-const SHOWN: &str = "showHookOutput";
-
-/// Those of them that switch hooks off.
+/// Keys beside the events that seem to switch hooks off, where an agent has its switches elsewhere.
 const SWITCHES: [&str; 2] = ["enabled", "disabled"];
 
 /// The position of a key or a value in its file, from 1; 0 if it is not in a file.
@@ -76,22 +70,16 @@ impl DisableSyntax {
         off.then_some(position)
     }
 
-    /// Whether a key beside the events is no event.
-    pub(in crate::dialect) fn stands_beside_events(self, key: &str) -> bool {
-        match self {
-            Self::AllOrSome(_) => BESIDE.contains(&key),
-            Self::BesideEvents(flag) => key == flag || key == SHOWN,
-            Self::All(_) | Self::Own(_) | Self::Never => false,
-        }
-    }
-
-    /// Warns of switches beside the events, where agents take them for nothing.
-    pub(super) fn warn_of_misplaced(self, hooks: &Mapping<'_>) {
-        let Self::AllOrSome(section) = self else { return };
-        for key in SWITCHES {
+    /// Warns of switches among these keys beside the events, where agents take them for nothing.
+    pub(super) fn warn_of_misplaced(self, hooks: &Mapping<'_>, beside: &[&str]) {
+        for key in SWITCHES.into_iter().filter(|key| beside.contains(key)) {
             if let Some(value) = hooks.get(key) {
                 let message = format!("`{key}` beside the events does nothing: the hooks run");
-                value.warn_key("misplaced", message, format!("move it to `{section}`, beside `hooks`"));
+                let help = match self {
+                    Self::AllOrSome(section) => format!("move it to `{section}`, beside `hooks`"),
+                    _ => format!("`{}`, beside `hooks`, disables all hooks", self.word()),
+                };
+                value.warn_key("misplaced", message, help);
             }
         }
     }

@@ -83,8 +83,9 @@ pub fn read_settings(
         if let Some(position) = switches.own(&root) {
             found.own_disabled = Some(position);
         } else if let Some(hooks) = hooks {
-            switches.warn_of_misplaced(&hooks);
-            let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
+            let beside = native.settings.keys.beside_events;
+            switches.warn_of_misplaced(&hooks, beside);
+            let events = hooks.values().filter(|value| !beside.contains(&value.name()));
             events.for_each(|value| read_event(&context, &value, &mut found));
         }
     }
@@ -140,7 +141,7 @@ pub(crate) fn read_plugin_hooks(
     let context = FileContext { native, file, scope, rules, resolver, plugin: Some(plugin), agent: None };
     let mut found = SettingsHooks::default();
     if let Some(hooks) = document.root().and_then(|root| root.get("hooks")?.mapping()) {
-        let is_event = |value: &Value<'_>| !native.settings.disable.stands_beside_events(value.name());
+        let is_event = |value: &Value<'_>| !native.settings.keys.beside_events.contains(&value.name());
         hooks.values().filter(is_event).for_each(|value| read_event(&context, &value, &mut found));
     }
     found.shared = SharedSettings::default();

@@ -73,6 +73,8 @@ pub(in crate::dialect) struct SettingsKeys {
     pub(in crate::dialect) entry: &'static [&'static str],
     /// Those of the hooks in them.
     pub(in crate::dialect) hook: &'static [&'static str],
+    /// Those beside the events that are no events.
+    pub(in crate::dialect) beside_events: &'static [&'static str],
 }
 
 impl SettingsKeys {

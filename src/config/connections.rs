@@ -118,6 +118,9 @@ pub(crate) struct AgentConnection {
     pub(crate) written: String,
     /// The SHA-256 of the backup; none where there was no file.
     pub(crate) before: Option<String>,
+    /// The uppermost directory that was made for the file; none where all were there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made: Option<PathBuf>,
     /// The SHA-256 of the file with the hooks that were moved out of the settings file; none where they stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) adopted: Option<String>,

@@ -165,6 +165,7 @@ impl ConnectionChange<'_> {
             events: self.events.clone(),
             written: written.unwrap_or_else(|| sha256(self.after.as_bytes())),
             before,
+            made: self.file.made_directory(known.and_then(|known| known.made.as_deref())),
             adopted,
         })
     }

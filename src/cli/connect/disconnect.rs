@@ -80,7 +80,9 @@ impl DisconnectCommand {
         }
         let mut last = None;
         if let Some(at) = known {
-            record.connections.remove(at);
+            if let Some(made) = record.connections.remove(at).made {
+                file.remove_directories(&made);
+            }
             last = record.connections.is_empty().then(|| record.daemon.take()).flatten();
             store.write(&record)?;
             store.remove_unused_backups(&record);

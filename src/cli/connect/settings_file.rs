@@ -39,7 +39,8 @@ impl AgentSettingsFile {
     /// Returns an error if it cannot be read, or is not a file that may be replaced.
     pub(in crate::cli) fn read(named: &Path, boundary: &Path) -> Result<Self, CliError> {
         let path = real_path(named).map_err(|error| unreachable_file(named, &error))?;
-        let boundary = boundary.canonicalize().map_err(|error| unusable(boundary, &io_reason(&error)))?;
+        let boundary =
+            boundary.canonicalize().map_err(|error| failed(boundary, "cannot be reached", &error))?;
         if !path.starts_with(&boundary) {
             let what = format!(
                 "{} leads to {}, outside of {}",
@@ -52,7 +53,7 @@ impl AgentSettingsFile {
                 "what is elsewhere is not changed; put the file itself there",
             ));
         }
-        let bytes = read_regular(CWD, &path).map_err(|why| unusable(&path, &why))?;
+        let bytes = read_regular(CWD, &path, &path)?;
         Ok(Self { path, bytes })
     }
 
@@ -67,8 +68,7 @@ impl AgentSettingsFile {
     /// Returns an error if that is not there any more, or the file cannot be written.
     pub(in crate::cli) fn replace(&self, bytes: &[u8]) -> Result<(), CliError> {
         let metadata = self.replaceable()?;
-        let fault =
-            |error: io::Error| unusable(&self.path, &format!("cannot be written: {}", io_reason(&error)));
+        let fault = |error: io::Error| failed(&self.path, "cannot be written", &error);
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fault)?;
         let held = HeldDirectory::open(directory).map_err(fault)?;
@@ -87,19 +87,30 @@ impl AgentSettingsFile {
         held.0.sync_all().map_err(fault)
     }
 
-    /// Removes the file, with the directory that it leaves empty.
+    /// The uppermost directory that [`AgentSettingsFile::replace`] makes, or has made before.
+    pub(super) fn made_directory(&self, before: Option<&Path>) -> Option<PathBuf> {
+        let above = self.path.ancestors().skip(1);
+        let missing = above.take_while(|directory| directory.symlink_metadata().is_err()).last();
+        let made = before.into_iter().chain(missing).min_by_key(|directory| directory.as_os_str().len());
+        made.map(Path::to_owned)
+    }
+
+    /// Removes the directories of the file up to the one that was made for it, as far as they are empty.
+    pub(super) fn remove_directories(&self, made: &Path) {
+        let mut above = self.path.ancestors().skip(1).take_while(|directory| directory.starts_with(made));
+        // One that has other files stays, with those above it.
+        above.try_for_each(fs::remove_dir).ok();
+    }
+
+    /// Removes the file.
     ///
     /// Returns an error if it is not there as it was read.
     pub(super) fn remove(&self) -> Result<(), CliError> {
-        let fault =
-            |error: io::Error| unusable(&self.path, &format!("cannot be removed: {}", io_reason(&error)));
+        let fault = |error: io::Error| failed(&self.path, "cannot be removed", &error);
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let held = HeldDirectory::open(directory).map_err(fault)?;
         self.check_unchanged_in(&held)?;
-        held.remove(&self.path).map_err(fault)?;
-        // One that has other files stays.
-        fs::remove_dir(directory).ok();
-        Ok(())
+        held.remove(&self.path).map_err(fault)
     }
 
     /// Removes what a process left that was killed while it wrote.
@@ -111,7 +122,7 @@ impl AgentSettingsFile {
     fn replaceable(&self) -> Result<Option<Metadata>, CliError> {
         let metadata = match self.path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable(&self.path, &io_reason(&error))),
+            Err(error) => return Err(failed(&self.path, "cannot be read", &error)),
             Ok(metadata) => metadata,
         };
         let user = geteuid();
@@ -132,17 +143,16 @@ impl AgentSettingsFile {
 
     /// Another program may have written the file since it was read.
     fn check_unchanged(&self) -> Result<(), CliError> {
-        self.check_read(read_regular(CWD, &self.path))
+        self.check_read(read_regular(CWD, &self.path, &self.path)?.as_deref())
     }
 
     /// The same in its directory.
     fn check_unchanged_in(&self, held: &HeldDirectory) -> Result<(), CliError> {
-        self.check_read(read_regular(&held.0, name_of(&self.path)))
+        self.check_read(read_regular(&held.0, name_of(&self.path), &self.path)?.as_deref())
     }
 
-    fn check_read(&self, read: Result<Option<Vec<u8>>, String>) -> Result<(), CliError> {
-        let now = read.map_err(|why| unusable(&self.path, &why))?;
-        if now == self.bytes {
+    fn check_read(&self, now: Option<&[u8]>) -> Result<(), CliError> {
+        if now == self.bytes.as_deref() {
             return Ok(());
         }
         let what = format!(
@@ -213,43 +223,58 @@ fn real_path(named: &Path) -> io::Result<PathBuf> {
 }
 
 /// The content of a regular file, by its path from a directory; `None` if there is nothing.
-fn read_regular(directory: impl AsFd, path: &Path) -> Result<Option<Vec<u8>>, String> {
+fn read_regular(directory: impl AsFd, path: &Path, named: &Path) -> Result<Option<Vec<u8>>, CliError> {
+    let fault = |error: io::Error| failed(named, "cannot be read", &error);
     // Opening a pipe does not wait for its other end.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(directory, path, flags, Mode::empty()).map_err(io::Error::from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => File::from(opened.map_err(|error| format!("cannot be read: {}", io_reason(&error)))?),
+        opened => File::from(opened.map_err(fault)?),
     };
-    let metadata = file.metadata().map_err(|error| format!("cannot be read: {}", io_reason(&error)))?;
-    if !metadata.is_file() {
-        return Err("is not a regular file".to_owned());
+    if !file.metadata().map_err(fault)?.is_file() {
+        let what = format!("{} is not a regular file", escape::path(named));
+        return Err(CliError::with_help(what, "move it away, and run the command again"));
     }
     let mut bytes = Vec::new();
-    let read = file.take(LARGEST_FILE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| format!("cannot be read: {}", io_reason(&error)))?;
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(fault)?;
     if bytes.len() as u64 > LARGEST_FILE {
-        return Err(format!("is larger than the {LARGEST_FILE} bytes allowed"));
+        let what = format!("{} is larger than the {LARGEST_FILE} bytes allowed", escape::path(named));
+        return Err(CliError::with_help(what, "shorten it, and run the command again"));
     }
     Ok(Some(bytes))
 }
 
 /// A file whose place cannot be told: a link on the way may lead nowhere.
 fn unreachable_file(named: &Path, error: &io::Error) -> CliError {
-    let why = io_reason(error);
     let broken = named.ancestors().find(|path| path.is_symlink() && !path.exists());
     let Some((link, target)) = broken.and_then(|link| Some((link, fs::read_link(link).ok()?))) else {
-        return unusable(named, &format!("cannot be reached: {why}"));
+        return failed(named, "cannot be reached", error);
     };
     let what = format!(
-        "{} is a link to {}, which cannot be reached: {why}; nothing was changed",
+        "{} is a link to {}, which cannot be reached: {}; nothing was changed",
         escape::path(link),
-        escape::path(&target)
+        escape::path(&target),
+        io_reason(error)
     );
     CliError::with_help(what, "make what it leads to, or remove the link, and run the command again")
 }
 
-fn unusable(path: &Path, why: &str) -> CliError {
-    CliError::new(format!("{} {why}", escape::path(path)))
+/// What the system refused to do with a file, and what a person can do about it.
+fn failed(path: &Path, what: &str, error: &io::Error) -> CliError {
+    let there = path.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(path);
+    let name = escape::path(there);
+    let first = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("give your account the right to read and write {name}")
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            format!("a directory is needed in the place of {name}")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on its disk".to_owned(),
+        _ => format!("look at {name}"),
+    };
+    let what = format!("{} {what}: {}", escape::path(path), io_reason(error));
+    CliError::with_help(what, format!("{first}, and run the command again"))
 }
 
 /// Ends the process here if a test asks for it, as if it were killed, or waits for the end of a pipe.

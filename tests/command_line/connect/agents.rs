@@ -152,14 +152,25 @@ fn an_entry_that_a_person_wrote_bare_is_known_and_replaced() {
 }
 
 #[test]
-fn a_project_of_copilot_is_connected_by_the_file_for_this_machine() {
-    let home = Home::new();
-    fs::create_dir(home.path("shop")).unwrap();
-    home.run(&["connect", "copilot", "--project", "shop"]);
-    let file = home.path("shop/.github/copilot/settings.local.json");
-    assert!(json_of(&file)["hooks"]["PreToolUse"].is_array());
-    home.run(&["disconnect", "copilot", "--project", "shop"]);
-    assert!(!file.exists());
+fn a_project_of_copilot_is_connected_by_the_file_for_this_machine_and_only_what_was_made_is_removed() {
+    for there in ["shop", "shop/.github", "shop/.github/copilot", "shop/.github/workflows"] {
+        for again in [false, true] {
+            let home = Home::new();
+            fs::create_dir_all(home.path(there)).unwrap();
+            home.run(&["connect", "copilot", "--project", "shop"]);
+            let file = home.path("shop/.github/copilot/settings.local.json");
+            assert!(json_of(&file)["hooks"]["PreToolUse"].is_array());
+            if again {
+                fs::remove_file(&file).unwrap();
+                home.run(&["connect", "copilot", "--project", "shop"]);
+            }
+            let done = home.run(&["disconnect", "copilot", "--project", "shop"]);
+            let below = home.path(there).read_dir().unwrap().count();
+            let beside = home.path("shop/.github").read_dir().into_iter().flatten().count();
+            let wanted = usize::from(there.contains("/.github/"));
+            assert_eq!((below, beside), (0, wanted), "{there}, {again}: {done:?}");
+        }
+    }
 }
 
 #[test]

@@ -130,9 +130,31 @@ fn a_home_that_cannot_be_written_to_is_left_as_it_is() {
         spoil(&home);
         let done = home.run(&["connect", "codex"]);
         assert!(done.code == Some(1) && done.err.starts_with("error:"), "{what}: {done:?}");
+        assert!(done.err.contains("help:"), "{what}: {done:?}");
         assert!(!home.path(".codex/hooks.json").is_file(), "{what}");
         assert!(!done.out.contains("proof"), "{what}: {done:?}");
     }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "root can write everywhere but in `/sys`")]
+fn a_directory_without_the_right_to_write_there_is_named_with_what_to_do() {
+    let home = Home::new();
+    let project = if geteuid().is_root() {
+        Path::new("/sys").to_owned()
+    } else {
+        fs::create_dir(home.path("shop")).unwrap();
+        fs::set_permissions(home.path("shop"), fs::Permissions::from_mode(0o500)).unwrap();
+        home.path("shop")
+    };
+    let name = project.to_str().unwrap();
+    let done = home.run(&["connect", "claude", "--project", name]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let said = format!("{name}/.claude/settings.local.json cannot be written");
+    let help =
+        format!("help: give your account the right to read and write {name}, and run the command again");
+    assert!(done.err.contains(&said) && done.err.contains(&help), "{done:?}");
+    assert!(!done.out.contains("proof"), "{done:?}");
 }
 
 #[test]

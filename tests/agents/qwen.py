@@ -44,7 +44,9 @@ NO = "echo no >&2; exit 2"
 RUNS = [[call(1, "echo ran >> ran; cat ran; sleep 0.5")]]
 TWO = [[call(1, "echo one >> ran")], [call(2, "echo two >> ran")]]
 FAILS = [[call(1, "", name="read_file", file_path="/nowhere/at/all")]]
-AGENTS = [[call(1, "", name="agent", description="look", prompt="look", subagent_type="general-purpose")], TEXT, TEXT]
+# Qwen Code 0.24 would not wait for it.
+AGENT_CALL = {"description": "look", "prompt": "look", "subagent_type": "general-purpose", "run_in_background": False}
+AGENTS = [[call(1, "", name="agent", **AGENT_CALL)], TEXT, TEXT]
 DENY = {"permissionDecision": "deny", "permissionDecisionReason": "no"}
 ALLOW = {"permissionDecision": "allow", "permissionDecisionReason": "yes"}
 CHANGED = {"command": "echo changed >> ran; cat ran; sleep 0.5", "description": "run", "is_background": False}
@@ -193,15 +195,18 @@ def run(hooks, turns, *, through):
         return code, session.ran(), [texts(session, request) for request in session.requests()]
 
 
+# How Qwen Code's own reminders begin, which stand beside a prompt and differ between sessions.
+OWN_REMINDERS = re.compile(r"<system-reminder> (The following (skills|tools) |The current date|This is the Qwen Code)")
+
+
 def texts(session, request):
     """What the model reads from a person, a hook or a tool."""
     found = []
     for message in request["messages"]:
         content = message["content"] if message["role"] in ("user", "tool") else None
         parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
-        text = re.sub(r"PGID: \d+", "", " ".join(session.plain(part) for part in parts))
-        if "This is the Qwen Code" not in text:
-            found.append(text)
+        plain = [re.sub(r"PGID: \d+", "", session.plain(part)) for part in parts]
+        found.append(" ".join(part for part in plain if not OWN_REMINDERS.match(part)))
     return found
 
 

@@ -151,7 +151,7 @@ pub(super) static CLAUDE: NativeDialect = NativeDialect {
         ],
         unread: &[],
         bare_file: None,
-        beside_json: BesideJson::Nothing,
+        beside_json: BesideJson::LargeNumbers,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,
         matcher: exact_list_or_regex,

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
-    document::{without_comments, without_trailing_commas},
+    document::{with_finite_numbers, without_comments, without_trailing_commas},
     event_reader::{EventVocabulary, NameTable},
     event_table::EventRow,
     settings::{BesideJson, PluginFormat, SettingsFile, SettingsFormat, SharedKey},
@@ -132,8 +132,11 @@ impl NativeDialect {
     pub(crate) fn plain_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.settings.beside_json {
             BesideJson::Nothing => Cow::Borrowed(text),
-            BesideJson::Comments => Cow::Owned(without_comments(text)),
-            BesideJson::CommentsAndCommas => Cow::Owned(without_trailing_commas(&without_comments(text))),
+            BesideJson::LargeNumbers => Cow::Owned(with_finite_numbers(text)),
+            BesideJson::Comments => Cow::Owned(with_finite_numbers(&without_comments(text))),
+            BesideJson::CommentsAndCommas => {
+                Cow::Owned(with_finite_numbers(&without_trailing_commas(&without_comments(text))))
+            }
         }
     }
 

@@ -114,6 +114,8 @@ PROJECT_FILES = {
     "codebuddy": (".codebuddy/settings.local.json", "PreToolUse"), "codex": (".codex/hooks.json", "PreToolUse"),
 }
 ENTRY = '[ {"hooks": [ {"type":"command", "command": "echo \\u00fc \\ud83e\\udd89 ü" } ]} ]'
+# JavaScript takes such a number for infinite; Codex, which is written in Rust, refuses the file.
+BEYOND_A_DOUBLE = "a number beyond a double"
 # Settings in unusual bytes; none: no file.
 BYTES = {
     "no file": None,
@@ -125,6 +127,7 @@ BYTES = {
     "ends of Windows": '{\r\n  "a": 1.50e+2,\r\n  "hooks": {"EVENT": HOOKS}\r\n}\r\n',
     "a mark of UTF-8": '\ufeff{"hooks": {"EVENT":HOOKS}, "b": [1,\n 2 ]}\n',
     "one line": '{"z":{"y":"\\u0041"},"hooks":{"EVENT":HOOKS},"a":1e300}',
+    BEYOND_A_DOUBLE: '{"a":1e400,"hooks":{"EVENT":HOOKS}}',
 }
 
 
@@ -237,6 +240,8 @@ def try_bytes(name):
     wrong = []
     project_file, event = PROJECT_FILES[name]
     for what, text in BYTES.items():
+        if name == "codex" and what == BEYOND_A_DOUBLE:
+            continue
         for level, adopts in ((level, adopts) for level in ("user", "project") for adopts in (False, True)):
             with Session(HOOKYARD) as session:
                 user_file = AGENTS[name][0](session, 0)[0]

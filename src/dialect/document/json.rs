@@ -1,5 +1,9 @@
 //! JSON as a tree of nodes, and error messages for text that is almost JSON.
 
+use std::fmt::Write;
+
+use serde_json::value::RawValue;
+
 use super::{
     error::DocumentError,
     node::{MappingEntry, Node, NodeValue},
@@ -59,6 +63,38 @@ pub(crate) fn without_trailing_commas(text: &str) -> String {
         rest = behind;
     }
     blanked
+}
+
+/// A text without comments, with a large double in the place of each number beyond a double.
+pub(crate) fn with_finite_numbers(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' => string_length(rest),
+            '-' | '0'..='9' => rest.find(is_no_part_of_numbers).unwrap_or(rest.len()),
+            _ => c.len_utf8(),
+        };
+        let (part, behind) = rest.split_at(length);
+        if is_beyond_double(part) {
+            let number = if c == '-' { "-1e308" } else { "1e308" };
+            // Everything behind it stays in its column; no number beyond a double is shorter.
+            write!(plain, "{number:length$}").ok();
+        } else {
+            plain.push_str(part);
+        }
+        rest = behind;
+    }
+    plain
+}
+
+fn is_no_part_of_numbers(c: char) -> bool {
+    !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')
+}
+
+/// Whether a text is a number of JSON that no double holds.
+fn is_beyond_double(text: &str) -> bool {
+    text.parse().is_ok_and(f64::is_infinite) && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// The length of the string that a text begins with, quotes included.

@@ -12,6 +12,6 @@ mod tests;
 
 pub(crate) use error::Mistake;
 pub(crate) use json::without_comments;
-pub(super) use json::without_trailing_commas;
+pub(super) use json::{with_finite_numbers, without_trailing_commas};
 pub(crate) use read::{Document, Mapping, Value};
 pub(crate) use span::Span;

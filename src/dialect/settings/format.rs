@@ -60,9 +60,11 @@ impl SettingsFormat {
 pub(in crate::dialect) enum BesideJson {
     /// Nothing.
     Nothing,
-    /// Comments.
+    /// Numbers beyond a double, which programs in JavaScript take for infinite.
+    LargeNumbers,
+    /// These, and comments.
     Comments,
-    /// Comments, and a comma behind the last element.
+    /// These, and a comma behind the last element.
     CommentsAndCommas,
 }
 

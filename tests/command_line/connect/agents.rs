@@ -174,6 +174,29 @@ fn a_project_of_copilot_is_connected_by_the_file_for_this_machine_and_only_what_
 }
 
 #[test]
+fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
+    for (agent, name, is_taken) in [
+        ("claude", ".claude/settings.json", true),
+        ("qwen", ".qwen/settings.json", true),
+        ("gemini", ".gemini/settings.json", true),
+        ("copilot", ".copilot/settings.json", true),
+        ("codebuddy", ".codebuddy/settings.json", true),
+        ("codex", ".codex/hooks.json", false),
+    ] {
+        let home = Home::new();
+        let before = "{\"a\": 1e400,\n \"b\": [-1E+999]}";
+        let file = home.write(name, before);
+        let done = home.run(&["connect", agent]);
+        let after = fs::read_to_string(&file).unwrap();
+        assert_eq!(done.err.contains("number out of range"), !is_taken, "{agent}: {done:?}");
+        assert_eq!(after != before && after.contains(" relay "), is_taken, "{agent}: {after}");
+        assert!(after.contains("\"a\": 1e400,\n \"b\": [-1E+999]"), "{agent}: {after}");
+        home.run(&["disconnect", agent]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
+    }
+}
+
+#[test]
 fn the_events_of_an_agent_are_those_of_its_version() {
     for (version, events, note) in [
         (None, "9 events", "its version is not known"),

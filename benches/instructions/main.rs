@@ -119,10 +119,10 @@ fn write_stored(mut stored: Stored, counts: &[(&str, f64)]) {
         }
     }
     let line = |(path, lengths): (&String, &Vec<f64>)| {
-        let counts: String = lengths.iter().map(|count| format!(" {count:.0}")).collect();
-        format!("{path}{counts}\n")
+        let counts: Vec<_> = lengths.iter().map(|count| format!("{count:.0}")).collect();
+        format!("{path} {}\n", counts.join(" "))
     };
-    fs::write(STORED, stored.iter().map(line).collect::<String>()).expect("the file of the counts");
+    fs::write(STORED, stored.iter().map(line).collect::<Vec<_>>().concat()).expect("the file of the counts");
 }
 
 fn is_near(known: f64, now: f64) -> bool {

@@ -24,9 +24,10 @@ pub(super) struct RuleTrace {
 pub(super) fn of(snapshot: &Snapshot, plan: &Plan, event: &Event) -> Vec<RuleTrace> {
     let mut event = event.clone();
     event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
-    let hooks = plan.steps().iter().map(|step| &step.hook);
-    let links = LinkQuery::of(&event, snapshot.workspace(), hooks).map(LinkQuery::run_here);
     let draft = Draft::new(event.into());
+    let hooks = || plan.steps().iter().map(|step| &step.hook);
+    let asks = hooks().any(|hook| hook.link_needs().is_some());
+    let links = asks.then(|| LinkQuery::of(&draft, snapshot.workspace(), hooks()).run_here());
     let mut cache = RuleCache::default();
     let mut traces = Vec::new();
     for step in plan.steps() {

@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::{
     Capabilities, DialectName, Draft, Event, EventError, EventKind, EventKinds, ExecutionPolicy, Failure,
-    Handler, HookName, HookSource, HookTrust, HostEvent, HostResponse, Json, JsonError, Level, MatchField,
-    Matcher, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+    Handler, HookName, HookSource, HookTrust, HostEvent, HostResponse, Json, JsonError, Level, LinkNeeds,
+    MatchField, Matcher, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict,
+    Workspace,
 };
 
 /// A named rule, ready to run.
@@ -68,6 +69,14 @@ impl Hook {
         match &self.execution.outer {
             Some(outer) if of_snapshot.root.starts_with(&outer.workspace.root) => &outer.workspace,
             _ => of_snapshot,
+        }
+    }
+
+    /// What its rules want to know of the links in an event's paths, if they ask for any.
+    pub(crate) fn link_needs(&self) -> Option<Arc<LinkNeeds>> {
+        match &self.handler {
+            Handler::Rule(rule) => rule.program.link_needs(),
+            _ => None,
         }
     }
 

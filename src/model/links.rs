@@ -32,7 +32,7 @@ pub(crate) enum LinkGap {
 impl fmt::Display for LinkGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotNamed => "the rule, or a hook before it, made a path that the event does not name",
+            Self::NotNamed => "the rule made a path that the event does not name",
             Self::TooMany => "the event names too many paths to look up",
             Self::TooSlow => "looking them up took too long",
             Self::Refused => "the system does not let hookyard look",

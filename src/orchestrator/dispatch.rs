@@ -19,12 +19,8 @@ use super::{
 };
 use crate::{
     dialect,
-    handler::links::{self, LinkQuery},
-    model::{
-        Arrival, Delivery, DialectName, Event, EventError, EventKind, KnownLinks, Outcome, RunKey,
-        WorkspaceId,
-    },
-    registry::{Plan, Snapshot},
+    model::{Arrival, Delivery, DialectName, Event, EventError, EventKind, Outcome, RunKey, WorkspaceId},
+    registry::Plan,
     run::{
         AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, HaltNotStored, IdempotencyKey,
         InFlightGuard, LeaseError, RunLease, RunMessage, detached_part_of, next_decision_id,
@@ -191,18 +187,6 @@ impl Orchestrator {
     }
 }
 
-/// The links in the paths of an event, if a rule of its plan asks where they lead. They are looked up before the run's actor has
-/// the event, which a disk that hangs must not hold up.
-pub(super) async fn known_links(snapshot: &Snapshot, event: &Event, plan: &Plan) -> Option<Arc<KnownLinks>> {
-    if !snapshot.follows_links() {
-        return None;
-    }
-    let hooks = plan.steps().iter().map(|step| &step.hook);
-    let query = LinkQuery::of(event, snapshot.workspace(), hooks)?;
-    // Boxed, so that events without such rules have no room for it.
-    Some(Arc::new(Box::pin(links::look_up(query)).await))
-}
-
 /// Whether an event shows that an agent works: a prompt came, or a tool runs.
 fn shows_work(kind: EventKind) -> bool {
     use EventKind as K;
@@ -237,7 +221,6 @@ impl Inner {
             return self.put_aside(sender, &snapshot, &key, event, &plan).await;
         }
         let permit = self.admit(sender, is_detached)?;
-        let links = known_links(&snapshot, &event, &plan).await;
         let claim = self.claim(&key, &event, &plan).await?;
         let (waiter, answer) = oneshot::channel();
         let lease = self.lease(&key, sender, is_detached).await?;
@@ -260,7 +243,6 @@ impl Inner {
             detached,
             ticket: ticket.map(CourseTicket::sent),
             claim,
-            links,
         };
         // A send fails only if the actor has just died; its record is cleared and the host may try again.
         actor.cast(RunMessage::Dispatch(Box::new(request))).map_err(|_| DispatchError::RunLost)?;

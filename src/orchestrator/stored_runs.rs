@@ -13,7 +13,6 @@ use tokio::{
 };
 
 use super::{
-    dispatch::known_links,
     error::StartError,
     handle::{Inner, Orchestrator},
 };
@@ -283,7 +282,6 @@ impl Inner {
         if let Some((hook, why)) = missing {
             ticket.miss(hook, &why);
         }
-        let links = known_links(&snapshot, &event, &plan).await;
         let actor = lease.actor().clone();
         // Nobody waits for the outcome.
         let (waiter, _) = oneshot::channel();
@@ -299,7 +297,6 @@ impl Inner {
             detached,
             ticket: Some(ticket.sent()),
             claim: None,
-            links,
         };
         // A send fails only if the actor has just died; the ticket goes with the message, and the event is tried again.
         drop(actor.cast(RunMessage::Dispatch(Box::new(request))));

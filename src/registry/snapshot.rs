@@ -7,7 +7,7 @@ use super::{
     plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated, is_left_to_host},
     registered_hook::{MissingHook, RegisteredHook},
 };
-use crate::model::{Event, EventKind, Handler, Hook, Level, Redactor, Workspace};
+use crate::model::{Event, EventKind, Hook, Level, Redactor, Workspace};
 
 /// The hooks of one workspace at one version.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Snapshot {
         let redactor = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler));
         let (missing, content) = (Vec::new(), Arc::default());
         let project_roots = Arc::from([workspace.root.clone()]);
-        let follows_links = hooks.iter().any(|registered| follows_links(&registered.hook));
+        let follows_links = hooks.iter().any(|registered| registered.hook.link_needs().is_some());
         Self {
             version,
             workspace,
@@ -171,10 +171,6 @@ impl Snapshot {
         let skipped = self.hooks.iter().filter_map(skip).collect();
         Explanation { plan, skipped }
     }
-}
-
-fn follows_links(hook: &Hook) -> bool {
-    matches!(&hook.handler, Handler::Rule(rule) if rule.program.link_needs().is_some())
 }
 
 /// The index of a kind; of the hooks that want one host event only, those that want the named one are in it.

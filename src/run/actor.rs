@@ -8,7 +8,6 @@ use std::{
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::time::Instant;
 
 use super::{
     actor_state::{CourseRole, InFlightEvent, RunActorState},
@@ -22,17 +21,12 @@ use super::{
     run_state::once_hooks,
 };
 use crate::{
-    handler::{BackgroundSwitch, Invocation, native},
-    model::{Conclusion, Ended, Handler, NativeHandler, RuleCall, RunKey, TrustState, Verdict},
-    pool::{Job, JobClass, NativeTask, ReplyPort},
+    model::{Conclusion, RunKey, Verdict},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
 
 /// How many outcomes a run without an actor keeps: enough for a host that repeats its last event.
 const OUTCOMES_PARKED: usize = 4;
-
-/// Why a detached hook did not run.
-const TOO_MANY_DETACHED: &str = "as many detached hooks are under way as may be, in its run or in all runs";
 
 /// The actor of one run.
 #[derive(Debug)]
@@ -76,6 +70,7 @@ impl Actor for RunActor {
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
             RunMessage::Concluded { invocation, conclusion } => self.conclude(state, invocation, *conclusion),
+            RunMessage::LinksKnown { course, links } => self.go_on(state, course, links),
             RunMessage::Abandoned => self.abandon(state),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
             RunMessage::End(lease, reply) => {
@@ -171,19 +166,8 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest {
-            event,
-            key,
-            plan,
-            snapshot,
-            meters,
-            accepted,
-            caller,
-            detached,
-            ticket,
-            claim,
-            links,
-        } = request;
+        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, detached, ticket, claim } =
+            request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
@@ -213,7 +197,6 @@ impl RunActor {
             let (course, progress) = Course::begin(Arc::clone(&event), background, Arc::clone(&snapshot));
             let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);
             running.detached = detached.map(Arc::new);
-            running.links.clone_from(&links);
             running.ticket = ticket.as_ref().map(CourseTicket::for_course);
             self.drive(state, running, progress);
         }
@@ -222,7 +205,6 @@ impl RunActor {
         let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
         running.key = key;
         running.claim = claim;
-        running.links = links;
         running.ticket = ticket;
         running.take_in(&event, version, caller);
         if running.detached.is_some() && !is_repeated {
@@ -254,7 +236,7 @@ impl RunActor {
     }
 
     /// Launches the steps of a course until it has to wait for conclusions or is done.
-    fn resume(
+    pub(super) fn resume(
         &self,
         state: &mut RunActorState,
         number: u64,
@@ -284,64 +266,6 @@ impl RunActor {
         }
     }
 
-    /// Runs one step: inline closures, rules and policies in the actor, anything else in its pool.
-    fn launch(
-        &self,
-        state: &mut RunActorState,
-        invocation: InvocationId,
-        running: &mut InFlightEvent,
-    ) -> Option<Conclusion> {
-        let at_once = conclude_at_once(state, invocation.step, running);
-        if at_once.is_some() {
-            return at_once;
-        }
-        let registered = Arc::clone(running.course.step(invocation.step));
-        let hook = &registered.hook;
-        if running.role == CourseRole::Background && running.detached.is_none() {
-            return Some(Conclusion::not_run(Ended::Shed, TOO_MANY_DETACHED));
-        }
-        let actor = state.myself.clone();
-        // A send fails only if the run's actor is gone, and with it every caller.
-        let reply = ReplyPort::new(move |conclusion| {
-            let conclusion = Box::new(conclusion);
-            drop(actor.cast(RunMessage::Concluded { invocation, conclusion }));
-        });
-        let cancel = running.cancel.clone();
-        let goes_last = running.is_anonymous() || running.course.event().is_repeated();
-        // A detached hook decides nothing.
-        let is_interceptor = running.role == CourseRole::Answering && running.course.event().is_interceptor();
-        let class = JobClass::of(is_interceptor, goes_last);
-        let (course, submitted) = (&mut running.course, Instant::now());
-        course.submitted(invocation.step, submitted);
-        if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
-            let (make, draft) = (Arc::clone(make), course.draft().clone());
-            let hook = Arc::clone(&registered);
-            let task = NativeTask { class, submitted, hook, make, draft, cancel, reply };
-            self.context.pools.submit_task(&course.workspace().root, task);
-            return None;
-        }
-        let invocation = Invocation {
-            envelope: course.envelope(invocation.step),
-            environment: match hook.handler {
-                Handler::Command(_) => {
-                    let workspace = hook.workspace(course.workspace());
-                    hook.dialect.environment(course.draft(), workspace, hook.timeout)
-                }
-                _ => Vec::new(),
-            },
-            event: Arc::clone(course.event()),
-            root: course.workspace().root.clone(),
-            project_roots: Arc::clone(course.project_roots()),
-            timeout: hook.timeout,
-            meters: Arc::clone(running.meters.of(registered.rank)),
-            hook: Arc::clone(&registered),
-            permit: None,
-            background: BackgroundSwitch::default(),
-        };
-        self.context.pools.submit(Job::new(class, submitted, invocation, cancel, reply));
-        None
-    }
-
     /// Rejects the interceptor events that have waited too long.
     fn refuse_overdue(&self, state: &mut RunActorState) {
         let deadline = self.context.pending_deadline;
@@ -364,34 +288,5 @@ impl RunActor {
             tokio::time::sleep(left).await;
             drop(myself.cast(RunMessage::PendingDeadline));
         });
-    }
-}
-
-/// Concludes a step that needs no pool: a hook that may not run, an inline closure, rules, or policies.
-fn conclude_at_once(
-    state: &mut RunActorState,
-    step: usize,
-    running: &mut InFlightEvent,
-) -> Option<Conclusion> {
-    let hook = &running.course.step(step).hook;
-    let draft = running.course.draft();
-    if let Some(reason) = hook.trust.refusal() {
-        let is_broken = hook.trust.state() == Some(TrustState::Broken);
-        let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };
-        return Some(Conclusion::not_run(ended, reason));
-    }
-    match &hook.handler {
-        Handler::Native(NativeHandler::Inline(closure)) => {
-            Some(native::run_inline(&**closure, draft, hook.timeout))
-        }
-        Handler::Rule(rule) | Handler::Rego(rule) => {
-            let workspace = hook.subject(running.course.workspace());
-            let cache = &mut running.rule_cache;
-            let links = running.links.as_deref();
-            Some(state.run_state.with_counts(&hook.name, |counts| {
-                native::run_rule(rule, RuleCall { draft, workspace, links, cache, counts }, hook.timeout)
-            }))
-        }
-        _ => None,
     }
 }

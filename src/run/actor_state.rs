@@ -67,7 +67,18 @@ pub(super) struct InFlightEvent {
     /// What rules have read of the event.
     pub(super) rule_cache: RuleCache,
     /// The links in its paths, if rules ask for them.
-    pub(super) links: Option<Arc<KnownLinks>>,
+    pub(super) links: EventLinks,
+}
+
+/// The links in the paths of an event, for rules that ask where they lead.
+#[derive(Debug, Default)]
+pub(super) struct EventLinks {
+    /// What was looked up last. Boxed: few events have such rules.
+    pub(super) known: Option<Box<KnownLinks>>,
+    /// The revision of the draft that it is about.
+    pub(super) revision: u32,
+    /// The steps that wait for it.
+    pub(super) waiting: Vec<usize>,
 }
 
 /// Whether the outcome of a course is the answer to its event.
@@ -96,7 +107,7 @@ impl InFlightEvent {
             accepted,
             ticket: None,
             rule_cache: RuleCache::default(),
-            links: None,
+            links: EventLinks::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::verdict_merge::{MergedVerdict, VerdictMerger};
 use crate::{
+    handler::links::LinkQuery,
     model::{
         Conclusion, DecisionId, Dialect, DialectName, Draft, Ended, Event, HookReport, Outcome, Redactor,
         Target, Targets, Workspace,
@@ -114,6 +115,16 @@ impl Course {
     /// A step of the plan.
     pub fn step(&self, step: usize) -> &Arc<RegisteredHook> {
         &self.plan.steps()[step]
+    }
+
+    /// Whether a step asks where the links in the event's paths lead.
+    pub(super) fn follows_links(&self, step: usize) -> bool {
+        self.snapshot.follows_links() && self.step(step).hook.link_needs().is_some()
+    }
+
+    /// What there is to look up of the links in the event's paths, as it is now.
+    pub(super) fn link_query(&self) -> LinkQuery {
+        LinkQuery::of(&self.draft, self.workspace(), self.plan.steps().iter().map(|step| &step.hook))
     }
 
     /// The input of a step's hook. Hooks of one dialect share it until a patch changes the draft.

@@ -40,6 +40,13 @@ pub(crate) enum RunMessage {
         /// How.
         conclusion: Box<Conclusion>,
     },
+    /// The links in the paths of an event were looked up.
+    LinksKnown {
+        /// The number of its course.
+        course: u64,
+        /// What is known of them.
+        links: Box<KnownLinks>,
+    },
     /// A caller stopped waiting.
     Abandoned,
     /// A pending event may have waited long enough.
@@ -82,8 +89,6 @@ pub(crate) struct EventRequest {
     pub(crate) ticket: Option<CourseTicket>,
     /// The epoch of the claim on the run, if what the event leaves behind has to hold on all daemons of a cluster.
     pub(crate) claim: Option<u64>,
-    /// The links in its paths, if rules ask for them.
-    pub(crate) links: Option<Arc<KnownLinks>>,
 }
 
 /// Who waits for an event, with the guard that keeps it in flight.

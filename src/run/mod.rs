@@ -12,6 +12,7 @@ mod decision_id;
 mod directory;
 mod halt;
 mod idempotency;
+mod launch;
 mod log;
 mod message;
 mod notify;

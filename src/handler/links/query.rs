@@ -9,7 +9,7 @@ use super::{
     look_up::{LinkTable, ReadLink, read_link},
 };
 use crate::{
-    model::{DirectoryName, Event, Handler, Hook, Json, KnownLinks, LinkGap, LinkNeeds, Target, Workspace},
+    model::{DirectoryName, Draft, Hook, Json, KnownLinks, LinkGap, LinkNeeds, Target, Workspace},
     rule::named_paths,
 };
 
@@ -26,32 +26,27 @@ pub(crate) struct LinkQuery {
 }
 
 impl LinkQuery {
-    /// Of an event and the hooks that run for it; none if no hook asks for paths.
+    /// Of an event as it is now, and the hooks that run for it.
     pub(crate) fn of<'h>(
-        event: &Event,
+        draft: &Draft,
         workspace: &Workspace,
         hooks: impl Iterator<Item = &'h Hook>,
-    ) -> Option<Self> {
-        let mut query: Option<Self> = None;
-        for hook in hooks {
-            let Handler::Rule(rule) = &hook.handler else { continue };
-            let Some(needs) = rule.program.link_needs() else { continue };
-            let of_hook = hook.subject(workspace);
-            let query = query.get_or_insert_with(|| Self::new(event, of_hook));
-            query.add(of_hook, needs);
-        }
-        query
-    }
-
-    fn new(event: &Event, workspace: &Workspace) -> Self {
+    ) -> Self {
         let root = workspace.root.to_string_lossy();
-        Self {
-            input: event.targets.get(Target::ToolInput).cloned(),
-            cwd: event.cwd.as_deref().filter(|cwd| cwd.starts_with('/')).unwrap_or(&root).to_owned(),
+        let cwd = draft.event().cwd.as_deref().filter(|cwd| cwd.starts_with('/'));
+        let mut query = Self {
+            input: draft.target(Target::ToolInput).cloned(),
+            cwd: cwd.unwrap_or(&root).to_owned(),
             roots: Vec::new(),
             names: Vec::new(),
             needs: Vec::new(),
+        };
+        for hook in hooks {
+            if let Some(needs) = hook.link_needs() {
+                query.add(hook.subject(workspace), needs);
+            }
         }
+        query
     }
 
     fn add(&mut self, workspace: &Workspace, needs: Arc<LinkNeeds>) {

@@ -126,6 +126,44 @@ fn commands_are_judged_by_where_their_words_lead() {
 }
 
 #[test]
+fn hooks_that_run_at_once_all_learn_where_links_lead() {
+    let note = |name: &str| {
+        let message = "message: 'path.resolve(tool.input.file_path, workspace.root)'";
+        format!("name: {name}\nevents: [tool_failed]\nhandler:\n  type: rule\n  {message}\n")
+    };
+    let directory = workspace(&[("a", &note("a")), ("b", &note("b")), ("c", &note("c"))]);
+    symlink("/usr/share", directory.path().join("link")).unwrap();
+    let event = json!({
+        "event": "tool_failed", "session_id": "s", "run_id": "r",
+        "tool_name": "Tool", "tool_input": { "file_path": "link/a" }, "error": "no",
+    });
+    let outcome = run_with(directory.path(), &["fire", "--event", "-", "--json"], &event.to_string()).json();
+    let hooks = outcome["hooks"].as_array().unwrap();
+    assert_eq!(hooks.len(), 3, "{outcome}");
+    assert!(hooks.iter().all(|hook| hook["ended"] == "completed"), "{outcome}");
+    let led: Vec<_> = outcome["notes"].as_array().unwrap().iter().map(|note| &note["text"]).collect();
+    assert_eq!(led, ["/usr/share/a"; 3], "{outcome}");
+}
+
+#[test]
+fn what_a_hook_has_changed_is_looked_up_again() {
+    let renames = "name: a-renames\nevents: [before_tool_dispatch]\npriority: -1\ncapabilities: [rewrite_tool_request]\nhandler:\n  type: rule\n  patch:\n    \
+                   tool_input: '{\"file_path\": tool.input.to}'\n";
+    let directory = linked();
+    fs::write(directory.path().join(".openharness/hooks/a-renames.yaml"), renames).unwrap();
+    for (path, to, reason) in [
+        ("plain/a.txt", "to-secret/a", Some("protected")),
+        ("to-secret/a", "to-plain/a.txt", None),
+        ("x", "out/a", Some("outside")),
+        ("x", "new/file", None),
+    ] {
+        let outcome = fired(&directory, &json!({ "file_path": path, "to": to }));
+        assert_eq!(outcome["reason"].as_str(), reason, "{path}: {outcome}");
+        assert_eq!(outcome["hooks"][1]["ended"], "completed", "{path}: {outcome}");
+    }
+}
+
+#[test]
 fn more_paths_than_are_looked_up_fail_the_rule() {
     let directory = linked();
     let many = |count: usize| (0..count).map(|at| format!("new-{at}")).collect::<Vec<_>>();

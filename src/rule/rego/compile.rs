@@ -40,6 +40,8 @@ pub(crate) struct PolicyRules<'a> {
     pub(crate) is_strict: bool,
     /// What the policies are given of an event.
     pub(crate) input: InputWriter,
+    /// What to say of a name that no event has; nothing of one that some event has.
+    pub(crate) unknown_event: fn(&str) -> Option<String>,
 }
 
 /// Policies that can judge events.
@@ -97,7 +99,8 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let mut checked = CheckedPolicies { parsed: &parsed, mistakes, doubts: Vec::new() };
+    let unknown_event = rules.unknown_event;
+    let mut checked = CheckedPolicies { parsed: &parsed, mistakes, doubts: Vec::new(), unknown_event };
     let graph = checked.graph();
     let packages = checked.packages(rules.policies);
     let depth = checked.depth(&graph);
@@ -132,6 +135,7 @@ struct CheckedPolicies<'p> {
     parsed: &'p [ParsedPolicy],
     mistakes: Vec<PolicyMistake>,
     doubts: Vec<PolicyMistake>,
+    unknown_event: fn(&str) -> Option<String>,
 }
 
 impl CheckedPolicies<'_> {
@@ -230,12 +234,22 @@ impl CheckedPolicies<'_> {
     }
 
     fn routing(&mut self, source: &PolicySource, policy: usize, package_line: usize) -> Routing {
-        Routing::read(&source.text, package_line).unwrap_or_else(|(line, why)| {
-            let place = PolicyPlace { policy, line, column: 1, length: 1 };
-            let help = "correct it; until then the package is asked about every event of the hook";
-            self.doubts.push(PolicyMistake::new(why, help).at(place));
-            Routing::default()
-        })
+        let place = |line| PolicyPlace { policy, line, column: 1, length: 1 };
+        let routing = match Routing::read(&source.text, package_line) {
+            Ok(routing) => routing,
+            Err((line, why)) => {
+                let help = "correct it; until then the package is asked about every event of the hook";
+                self.doubts.push(PolicyMistake::new(why, help).at(place(line)));
+                return Routing::default();
+            }
+        };
+        for name in routing.events() {
+            if let Some(help) = (self.unknown_event)(name) {
+                let message = format!("no event is called {name:?}, so the package is never asked for it");
+                self.doubts.push(PolicyMistake::new(message, help).at(place(package_line)));
+            }
+        }
+        routing
     }
 
     fn depth(&mut self, graph: &RuleGraph) -> usize {

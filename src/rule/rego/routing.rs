@@ -62,6 +62,11 @@ impl Routing {
         }))
     }
 
+    /// The names of the events that it wants; none if it wants all.
+    pub(super) fn events(&self) -> impl Iterator<Item = &str> {
+        self.events.iter().map(String::as_str)
+    }
+
     /// Whether the package wants an event with one of these names, and this tool.
     pub(super) fn wants(&self, events: &[&str], tool: Option<&str>) -> bool {
         let has = |known: &[String], name: &str| known.iter().any(|known| known == name);

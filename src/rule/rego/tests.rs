@@ -16,7 +16,7 @@ fn compiled(text: &str) -> Result<CompiledPolicies, Vec<PolicyMistake>> {
     let policies = [PolicySource { name: Arc::from("guard.rego"), text: Arc::from(text) }];
     let input =
         Box::new(|_: &Draft, _: &Workspace| PolicyInput { document: bytes::Bytes::new(), more: Vec::new() });
-    compile(PolicyRules { policies: &policies, data: &[], is_strict: true, input })
+    compile(PolicyRules { policies: &policies, data: &[], is_strict: true, input, unknown_event: |_| None })
 }
 
 #[test]

@@ -3,13 +3,17 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::super::{
-    super::{Value, suggest::did_you_mean},
+    super::{
+        Value,
+        catalog::natives,
+        suggest::{did_you_mean, nearest},
+    },
     lookup::{ReferenceLookup, ResolvedPath},
     rego_input,
     rego_sources::RegoSources,
 };
 use crate::{
-    model::{Capability, Diagnostic, RuleProgram, Severity, Target},
+    model::{Capability, Diagnostic, EventKind, RuleProgram, Severity, Target},
     rule::rego::{PolicyMistake, PolicyRules, PolicySource, compile},
 };
 
@@ -30,6 +34,7 @@ pub(in crate::dialect::openharness) fn program(
         data: &sources.data,
         is_strict: sources.is_strict,
         input: Box::new(move |draft, place| rego_input::of(draft, place, form)),
+        unknown_event,
     };
     let reporter = Reporter { sources, resolver };
     match compile(rules) {
@@ -46,6 +51,17 @@ pub(in crate::dialect::openharness) fn program(
             None
         }
     }
+}
+
+/// What to say of a name that neither a kind of event has nor an agent's event.
+fn unknown_event(name: &str) -> Option<String> {
+    let of_agents = natives().flat_map(|native| native.events().map(|(name, _)| name));
+    let known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).chain(of_agents).collect();
+    if known.contains(&name) {
+        return None;
+    }
+    let near = nearest(name, &known).map(|near| format!("did you mean `{near}`?"));
+    Some(near.unwrap_or_else(|| "write a name as in `PreToolUse` or `before_tool_dispatch`".to_owned()))
 }
 
 struct Reporter<'r, 'd> {

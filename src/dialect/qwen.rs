@@ -28,9 +28,9 @@ use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, S
 /// Its events; the columns are those of Claude Code's table. It runs hooks on tool calls after it has asked the person,
 /// and reads no context there.
 const ROWS: &[EventRow] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, [];
     "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, [];
-    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Combined, Prevents, Told Taken, [];
     "PreToolUse" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored NoPlace, [RewriteToolRequest];
     "PermissionRequest" PermissionRequested Fact, Parallel Combined, Denies, Ignored NoPlace, [RewriteToolRequest];
     "PostToolUse" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, [];

@@ -134,6 +134,11 @@ CASES = [
     ("block after a failure", {FAILED: hook(says(decision="block", reason="no"))}, FAILS),
     ("context with a prompt", {PROMPT: hook(once(specific(PROMPT, additionalContext="mind")))}, [TEXT]),
     ("text with a prompt", {PROMPT: hook("echo mind")}, [TEXT]),
+    ("text in colour with a prompt", {PROMPT: hook(r"printf '\033]0;x\007\033[31mmind\033[0m\tthis\nand that\n'")}, [TEXT]),
+    ("text on standard error with a prompt", {PROMPT: hook("echo mind >&2")}, [TEXT]),
+    ("text of a failure with a prompt", {PROMPT: hook("echo mind; exit 1")}, [TEXT]),
+    ("context at the start", {"SessionStart": hook(specific("SessionStart", additionalContext="mind"))}, [TEXT]),
+    ("text at the start", {"SessionStart": hook("echo mind", "echo this")}, [TEXT]),
     ("blocked prompt", {PROMPT: hook(says(decision="block", reason="no"))}, [TEXT]),
     ("prompt blocked by exit code", {PROMPT: hook(NO)}, [TEXT]),
     ("continue false with a prompt", {PROMPT: hook(says(**HALT))}, [TEXT]),
@@ -198,12 +203,17 @@ def run(hooks, turns, *, through):
 # How Qwen Code's own reminders begin, which stand beside a prompt and differ between sessions.
 OWN_REMINDERS = re.compile(r"<system-reminder> (The following (skills|tools) |The current date|This is the Qwen Code)")
 
+# What hooks at the start of a session add to the system prompt.
+START_CONTEXT = r"<qwen:session-start-context.*?</qwen:session-start-context>"
+
 
 def texts(session, request):
     """What the model reads from a person, a hook or a tool."""
     found = []
     for message in request["messages"]:
         content = message["content"] if message["role"] in ("user", "tool") else None
+        if message["role"] == "system":
+            content = "".join(re.findall(START_CONTEXT, json.dumps(message["content"])))
         parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
         plain = [re.sub(r"PGID: \d+", "", session.plain(part)) for part in parts]
         found.append(" ".join(part for part in plain if not OWN_REMINDERS.match(part)))

@@ -1,9 +1,11 @@
 //! Reads the answers of Qwen Code's hooks: JSON at any exit code, or text whose exit code is the decision.
 
+use std::str::Chars;
+
 use crate::{
     dialect::{
         codex::combined_decision,
-        event_table::EventRow,
+        event_table::{EventRow, PlainText},
         gemini::{self, GeminiDecision, GeminiOutput, PrintedAnswer},
         output::{exited, invalid, printed_too_much, refused_by_server, text_in, text_of, unmarked},
     },
@@ -15,6 +17,9 @@ use crate::{
 
 /// The exit code of a block. Only standard error counts beside it.
 const BLOCK: i32 = 2;
+
+/// The place of standard output among what a program prints.
+const STDOUT: usize = 0;
 
 /// The message of a denied permission without one. The agent has one of its own, with the name of the tool.
 pub(super) const NO_MESSAGE: &str = "Permission denied by hook";
@@ -31,7 +36,7 @@ pub(super) fn read(row: &EventRow, raw: RawReply) -> Result<Reply, Failure> {
         RawReply::Http { status: 200..=299, body } => {
             return match text_in(unmarked(&body))? {
                 "" => Ok(Reply::proceed()),
-                text => Ok(reply_of(row, 0, text)?.unwrap_or_else(Reply::proceed)),
+                text => Ok(reply_of(row, text, |text| message(0, text))?.unwrap_or_else(Reply::proceed)),
             };
         }
         RawReply::Http { status, .. } => return Err(refused_by_server(status)),
@@ -41,13 +46,16 @@ pub(super) fn read(row: &EventRow, raw: RawReply) -> Result<Reply, Failure> {
     let failure = (exit_code != 0).then(|| exited(exit_code, &stderr));
     let printed = [&stdout, &stderr].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let skipped = usize::from(exit_code == BLOCK);
-    let Some(text) = printed.into_iter().skip(skipped).find(|text| !text.is_empty()) else {
+    let mut counting = printed.into_iter().enumerate().skip(skipped);
+    let Some((stream, text)) = counting.find(|(_, text)| !text.is_empty()) else {
         return failure.map_or_else(|| Ok(Reply::proceed()), Err);
     };
     if truncated && exit_code != BLOCK {
         return Err(printed_too_much(&stdout));
     }
-    let Some(mut reply) = reply_of(row, exit_code, &text)? else {
+    let is_context = exit_code == 0 && stream == STDOUT && row.plain_text == PlainText::Told;
+    let plain = |text: &str| if is_context { context(text) } else { message(exit_code, text) };
+    let Some(mut reply) = reply_of(row, &text, plain)? else {
         return failure.map_or_else(|| Ok(Reply::proceed()), Err);
     };
     // The next hook receives nothing of one that failed.
@@ -56,10 +64,14 @@ pub(super) fn read(row: &EventRow, raw: RawReply) -> Result<Reply, Failure> {
     Ok(reply)
 }
 
-/// What a text says: JSON, or else a message whose exit code is the decision. `None` if the JSON says nothing.
-fn reply_of(row: &EventRow, exit_code: i32, text: &str) -> Result<Option<Reply>, Failure> {
+/// What a text says: JSON, or else what text means. `None` if the JSON says nothing.
+fn reply_of(
+    row: &EventRow,
+    text: &str,
+    plain: impl FnOnce(&str) -> GeminiOutput,
+) -> Result<Option<Reply>, Failure> {
     let answer = match gemini::answer_in(text)? {
-        PrintedAnswer::Text => plain(exit_code, text).into(),
+        PrintedAnswer::Text => plain(text).into(),
         answer => answer,
     };
     let PrintedAnswer::Output(read) = answer else { return Ok(None) };
@@ -91,8 +103,48 @@ fn reply_of(row: &EventRow, exit_code: i32, text: &str) -> Result<Option<Reply>,
     Ok(Some(reply))
 }
 
-/// The meaning of text that is not JSON.
-fn plain(exit_code: i32, text: &str) -> GeminiOutput {
+/// Text that is not JSON, on standard output, where it is for the model.
+fn context(text: &str) -> GeminiOutput {
+    let mut output = GeminiOutput::default();
+    if let Ok(text) = Json::of(&without_terminal_codes(text)) {
+        output.hook_specific_output.set("additionalContext", text);
+    }
+    output
+}
+
+/// A text without the control characters of terminals, such as those for colours. Its lines stay.
+fn without_terminal_codes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => skip_sequence(&mut rest),
+            _ if c == '\n' || !c.is_control() => plain.push(c),
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// Goes behind the sequence that an escape character begins.
+fn skip_sequence(rest: &mut Chars<'_>) {
+    match rest.clone().next() {
+        // Parameters, up to a letter.
+        Some('[') => drop(rest.by_ref().skip(1).find(|c| ('@'..='~').contains(c))),
+        // Such as the title of a window, up to a bell or another escape character and a backslash.
+        Some(']') => {
+            let end = rest.find(|c| ['\u{7}', '\u{1b}'].contains(c));
+            if end == Some('\u{1b}') {
+                rest.next();
+            }
+        }
+        Some(c) if !c.is_control() => drop(rest.next()),
+        _ => {}
+    }
+}
+
+/// The meaning of other text that is not JSON.
+fn message(exit_code: i32, text: &str) -> GeminiOutput {
     match exit_code {
         0 => GeminiOutput { system_message: Some(text.to_owned()), ..GeminiOutput::default() },
         BLOCK => GeminiOutput {

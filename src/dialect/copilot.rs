@@ -200,7 +200,8 @@ const BASE: NativeDialect = NativeDialect {
         ],
         unread: &[],
         bare_file: None,
-        beside_json: BesideJson::Comments,
+        // Its reader is no JavaScript: a number beyond a double costs it the file.
+        beside_json: BesideJson::CommentsAlone,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::Whole,
         matcher: |value, row| whole_regex(value, row, TOOLS),

@@ -132,6 +132,7 @@ impl NativeDialect {
     pub(crate) fn plain_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.settings.beside_json {
             BesideJson::Nothing => Cow::Borrowed(text),
+            BesideJson::CommentsAlone => Cow::Owned(without_comments(text)),
             BesideJson::LargeNumbers => Cow::Owned(with_finite_numbers(text)),
             BesideJson::Comments => Cow::Owned(with_finite_numbers(&without_comments(text))),
             BesideJson::CommentsAndCommas => {

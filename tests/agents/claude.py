@@ -210,7 +210,10 @@ def texts(session, request):
     content = request["messages"][-1]["content"]
     blocks = [{"text": content}] if isinstance(content, str) else content
     found = [block.get("text") or json.dumps(block.get("content")) for block in blocks]
-    return [plain(session, text) for text in found if "skills" not in text and "# claudeMd" not in text]
+    # What a hook says at a prompt stands among what Claude Code says itself, as a paragraph.
+    own = [text for text in found if "skills" in text or "# claudeMd" in text]
+    hooks = [part for text in own for part in text.split("\n\n") if re.match(r"\w+ hook ", part)]
+    return [plain(session, text) for text in [*hooks, *(text for text in found if text not in own)]]
 
 
 def plain(session, text):

@@ -114,7 +114,7 @@ PROJECT_FILES = {
     "codebuddy": (".codebuddy/settings.local.json", "PreToolUse"), "codex": (".codex/hooks.json", "PreToolUse"),
 }
 ENTRY = '[ {"hooks": [ {"type":"command", "command": "echo \\u00fc \\ud83e\\udd89 ü" } ]} ]'
-# JavaScript takes such a number for infinite; Codex, which is written in Rust, refuses the file.
+# JavaScript takes such a number for infinite; Codex and Copilot CLI refuse the file.
 BEYOND_A_DOUBLE = "a number beyond a double"
 # Settings in unusual bytes; none: no file.
 BYTES = {
@@ -240,7 +240,7 @@ def try_bytes(name):
     wrong = []
     project_file, event = PROJECT_FILES[name]
     for what, text in BYTES.items():
-        if name == "codex" and what == BEYOND_A_DOUBLE:
+        if name in ("codex", "copilot") and what == BEYOND_A_DOUBLE:
             continue
         for level, adopts in ((level, adopts) for level in ("user", "project") for adopts in (False, True)):
             with Session(HOOKYARD) as session:

@@ -60,6 +60,8 @@ impl SettingsFormat {
 pub(in crate::dialect) enum BesideJson {
     /// Nothing.
     Nothing,
+    /// Comments alone.
+    CommentsAlone,
     /// Numbers beyond a double, which programs in JavaScript take for infinite.
     LargeNumbers,
     /// These, and comments.

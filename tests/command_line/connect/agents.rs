@@ -179,7 +179,7 @@ fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
         ("claude", ".claude/settings.json", true),
         ("qwen", ".qwen/settings.json", true),
         ("gemini", ".gemini/settings.json", true),
-        ("copilot", ".copilot/settings.json", true),
+        ("copilot", ".copilot/settings.json", false),
         ("codebuddy", ".codebuddy/settings.json", true),
         ("codex", ".codex/hooks.json", false),
     ] {

@@ -5,26 +5,35 @@ use super::{
     failure::EvaluationError,
     paths::normalized_among,
     shell::ShellCommand,
-    words::{directory_flag, is_change_of_directory, is_unknown, path_ranges},
+    words::{Directories, changed_directory, directory_flag, is_no_path, path_ranges},
 };
 
-/// The most directories that one text changes to.
-pub(super) const MOST_DIRECTORIES: usize = 16;
-
 /// A directory that words may count from.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Base {
-    /// As it is written.
+    /// As shells keep it, without its `..`. A word that leads elsewhere than from there has a link in it.
     written: String,
-    /// The same from where the directory of the event leads on. A word that leads elsewhere has a link in it.
-    expected: String,
+    /// Where it leads.
+    real: String,
 }
 
 impl Base {
-    fn joined(&self, path: &str) -> Self {
-        let written =
-            if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.written) };
-        Self { written, expected: normalized_among(path, &self.expected, &[]) }
+    /// As it is written, and where it leads from another one's.
+    fn of(written: &str, from: &str, context: &CallContext<'_>) -> Result<Self, EvaluationError> {
+        let real = context.leads(written, from)?;
+        Ok(Self { written: normalized_among(written, from, &[]), real })
+    }
+
+    /// The directories that a change from here may lead to: for shells, `..` is what is above the directory as it is written; for
+    /// other programs, and `cd -P`, it is what is above where it leads.
+    fn changed(&self, path: &str, context: &CallContext<'_>) -> Result<Vec<Self>, EvaluationError> {
+        let kept = Self::of(&normalized_among(path, &self.written, &[]), "/", context)?;
+        let mut led = vec![kept];
+        if path.contains("..") {
+            let real = context.leads(path, &self.real)?;
+            led.push(Self { written: real.clone(), real });
+        }
+        Ok(led)
     }
 }
 
@@ -36,28 +45,38 @@ pub(super) fn led<'c>(
     directory: &str,
     context: &CallContext<'_>,
 ) -> Result<Vec<ShellCommand>, EvaluationError> {
-    let mut bases = vec![Base { written: directory.to_owned(), expected: context.leads(directory, "/")? }];
+    let mut bases = Directories::new(vec![Base::of(directory, "/", context)?]);
     let mut found: Vec<ShellCommand> = Vec::new();
     for command in commands {
-        let own: Vec<Base> = match directory_flag(&command.args) {
-            Some(path) => bases.iter().map(|base| base.joined(path)).collect(),
+        let own = match directory_flag(&command.args) {
+            Some(path) => changed_to(path, &bases, context)?,
             None => Vec::new(),
         };
-        for base in bases.iter().chain(&own) {
+        for base in bases.known().iter().chain(&own) {
             let led = replaced(command, base, context)?;
             found.extend(led.filter(|led| !found.contains(led)));
         }
-        if is_change_of_directory(&command.name)
-            && let Some(path) = command.operands().first()
+        if let Some(path) = changed_directory(command)
+            && !bases.add(changed_to(path, &bases, context)?)
         {
-            if bases.len() > MOST_DIRECTORIES {
-                return Err(EvaluationError::TooLong);
-            }
-            let next: Vec<Base> = bases.last().map(|base| base.joined(path)).into_iter().collect();
-            bases.extend(next);
+            return Err(EvaluationError::TooLong);
         }
     }
     Ok(found)
+}
+
+fn changed_to(
+    path: &str,
+    bases: &Directories<Base>,
+    context: &CallContext<'_>,
+) -> Result<Vec<Base>, EvaluationError> {
+    let mut led = Vec::new();
+    for base in bases.known() {
+        context.budget.take(2)?;
+        context.budget.read(2 * (path.len() + base.written.len()))?;
+        led.extend(base.changed(path, context)?);
+    }
+    Ok(led)
 }
 
 /// A command with where its arguments and files lead from a directory on; none if they lead where they say. Which program it runs is not
@@ -90,13 +109,13 @@ fn replaced(
 
 /// A word with where the path in it leads, if that is elsewhere.
 fn led_word(word: &str, base: &Base, context: &CallContext<'_>) -> Result<Option<String>, EvaluationError> {
-    let ranges = if is_unknown(word) { Vec::new() } else { path_ranges(word) };
+    let ranges = if is_no_path(word) { Vec::new() } else { path_ranges(word) };
     for range in ranges {
         let path = &word[range.clone()];
         context.budget.take(2)?;
-        context.budget.read(path.len() + base.written.len())?;
-        let leads = context.leads(path, &base.written)?;
-        if leads != normalized_among(path, &base.expected, context.names()) {
+        context.budget.read(path.len() + base.real.len())?;
+        let leads = context.leads(path, &base.real)?;
+        if leads != normalized_among(path, &base.written, context.names()) {
             return Ok(Some(format!("{}{leads}{}", &word[..range.start], &word[range.end..])));
         }
     }

@@ -6,10 +6,9 @@ use std::{fmt, ops::ControlFlow};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    led_commands::MOST_DIRECTORIES,
     paths::normalized_among,
     shell,
-    words::{directory_flag, is_change_of_directory, path_ranges},
+    words::{Directories, changed_directory, directory_flag, is_no_path, path_ranges},
 };
 use crate::model::{LONGEST_PATH, LinkGap};
 
@@ -25,6 +24,9 @@ const LONGEST_UNNAMED: usize = 4 << 10;
 /// The names of shell texts.
 const SHELL_KEYS: [&str; 5] = ["command", "cmd", "script", "shell", "commands"];
 
+/// The names of directories that a call counts its paths from.
+const DIRECTORY_KEYS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "dir_path", "working_directory"];
+
 /// How lines of patches begin that name a file.
 const PATCH_LINES: [&str; 7] = ["*** ", "+++ ", "--- ", "rename ", "copy ", "diff --git ", "Index: "];
 
@@ -37,15 +39,17 @@ pub(crate) fn named_paths(
     visit: &mut dyn FnMut(&str, &str) -> ControlFlow<LinkGap>,
 ) -> ControlFlow<LinkGap> {
     let mut found = FoundStrings::default();
-    let read = Collect { into: &mut found, is_shell: false };
+    let read = Collect { into: &mut found, meaning: Meaning::Any };
     let mut json = serde_json::Deserializer::from_str(input);
     // It was checked when the event came, so that nothing is lost.
     let is_read = read.deserialize(&mut json).is_ok();
+    let bases = &with_directories(&found, bases);
     for (text, _) in found.strings.iter().filter(|(text, _)| is_path(text)) {
         in_all(text, bases, visit)?;
     }
-    for (text, is_shell) in &found.strings {
-        let may_be = *is_shell || text.len() <= LONGEST_UNNAMED && text.contains([' ', '\n', '>', '<']);
+    for (text, meaning) in &found.strings {
+        let may_be = *meaning == Meaning::Shell
+            || text.len() <= LONGEST_UNNAMED && text.contains([' ', '\n', '>', '<']);
         if may_be {
             in_shell(text, bases, visit)?;
         }
@@ -54,6 +58,18 @@ pub(crate) fn named_paths(
         in_patch(text, bases, visit)?;
     }
     if found.is_cut || !is_read { ControlFlow::Break(LinkGap::TooMany) } else { ControlFlow::Continue(()) }
+}
+
+/// The directories, and those that the call names itself.
+fn with_directories(found: &FoundStrings, bases: &[String]) -> Vec<String> {
+    let named =
+        found.strings.iter().filter(|(text, meaning)| *meaning == Meaning::Directory && is_path(text));
+    let mut all = Directories::new(bases.to_vec());
+    for (text, _) in named {
+        // Rules do not know those for which there is no room.
+        all.add(changed_to(text, bases));
+    }
+    all.known().to_vec()
 }
 
 fn is_path(text: &str) -> bool {
@@ -84,38 +100,35 @@ fn in_shell(
     bases: &[String],
     visit: &mut dyn FnMut(&str, &str) -> ControlFlow<LinkGap>,
 ) -> ControlFlow<LinkGap> {
-    let mut bases = bases.to_vec();
-    // Those that the last change of the directory led to.
-    let mut last = bases.clone();
-    let mut changes = 0;
+    let mut bases = Directories::new(bases.to_vec());
     for command in shell::commands(text).commands {
         let redirected = command.redirects.iter().map(|(_, file)| file);
         let set = command.assignments.iter().map(|(_, value)| value);
         let words: Vec<&String> = command.args.iter().chain(redirected).chain(set).collect();
-        let own = directory_flag(&command.args).map(|path| joined(&bases, path)).unwrap_or_default();
-        let all: Vec<String> = bases.iter().chain(&own).cloned().collect();
-        for word in words.into_iter().filter(|word| is_path(word)) {
-            // Rules may ask for each word, also for one that is known only later.
-            in_all(word, &all, visit)?;
-            for range in path_ranges(word).into_iter().filter(|range| *range != (0..word.len())) {
+        let own = directory_flag(&command.args).map(|path| changed_to(path, bases.known()));
+        let all: Vec<String> = bases.known().iter().cloned().chain(own.into_iter().flatten()).collect();
+        for word in words.into_iter().filter(|word| !is_no_path(word)) {
+            for range in path_ranges(word) {
                 in_all(&word[range], &all, visit)?;
             }
         }
-        if is_change_of_directory(&command.name)
-            && let Some(path) = command.operands().first()
-            && changes < MOST_DIRECTORIES
-        {
-            last = joined(&last, path);
-            bases.extend(last.iter().cloned());
-            changes += 1;
+        if let Some(path) = changed_directory(&command) {
+            // Words of those for which there is no room are not known to rules.
+            bases.add(changed_to(path, bases.known()));
         }
     }
     ControlFlow::Continue(())
 }
 
-fn joined(bases: &[String], path: &str) -> Vec<String> {
-    let join = |base: &String| if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
-    bases.iter().map(join).collect()
+/// The directories that a change may lead to from each of some: as shells take `..`, and as the system does.
+fn changed_to(path: &str, bases: &[String]) -> Vec<String> {
+    let mut led: Vec<String> = bases.iter().map(|base| normalized_among(path, base, &[])).collect();
+    if path.contains("..") {
+        let join =
+            |base: &String| if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+        led.extend(bases.iter().map(join));
+    }
+    led
 }
 
 /// The files in the lines of a patch.
@@ -141,10 +154,28 @@ fn in_patch(
     ControlFlow::Continue(())
 }
 
-/// The strings of a value, and whether the name of each says that it is a shell text.
+/// What the name of a string says of it.
+#[derive(Clone, Copy, PartialEq)]
+enum Meaning {
+    Shell,
+    Directory,
+    Any,
+}
+
+impl Meaning {
+    fn of(key: &str) -> Self {
+        match key {
+            _ if SHELL_KEYS.contains(&key) => Self::Shell,
+            _ if DIRECTORY_KEYS.contains(&key) => Self::Directory,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// The strings of a value, and what the name of each says of it.
 #[derive(Default)]
 struct FoundStrings {
-    strings: Vec<(String, bool)>,
+    strings: Vec<(String, Meaning)>,
     bytes: usize,
     /// Whether there are more.
     is_cut: bool,
@@ -153,7 +184,7 @@ struct FoundStrings {
 /// Collects the strings of a value without building it.
 struct Collect<'f> {
     into: &'f mut FoundStrings,
-    is_shell: bool,
+    meaning: Meaning,
 }
 
 impl<'de> DeserializeSeed<'de> for Collect<'_> {
@@ -182,7 +213,7 @@ impl<'de> Visitor<'de> for Collect<'_> {
             return Ok(());
         }
         found.bytes += text.len();
-        found.strings.push((text.to_owned(), self.is_shell));
+        found.strings.push((text.to_owned(), self.meaning));
         Ok(())
     }
 
@@ -207,8 +238,7 @@ impl<'de> Visitor<'de> for Collect<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Collect { into: &mut *self.into, is_shell: self.is_shell })?.is_some() {
-        }
+        while items.next_element_seed(Collect { into: &mut *self.into, meaning: self.meaning })?.is_some() {}
         Ok(())
     }
 
@@ -218,8 +248,7 @@ impl<'de> Visitor<'de> for Collect<'_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let is_shell = SHELL_KEYS.contains(&&*key);
-            map.next_value_seed(Collect { into: &mut *self.into, is_shell })?;
+            map.next_value_seed(Collect { into: &mut *self.into, meaning: Meaning::of(&key) })?;
         }
         Ok(())
     }

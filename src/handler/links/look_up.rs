@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    model::{DirectoryName, LinkGap, PathEntry, follow},
+    model::{DirectoryName, LONGEST_PATH, LinkGap, PathEntry, follow},
     platform,
 };
 
@@ -52,6 +52,8 @@ pub(super) struct LinkTable<'q> {
 enum LinkFault {
     /// The link leads to itself.
     Circle,
+    /// More links lead to each other than the system follows, from the first one on.
+    TooDeep,
     Gap(LinkGap),
 }
 
@@ -75,7 +77,7 @@ impl<'q> LinkTable<'q> {
                 ControlFlow::Continue(())
             }
             Err(LinkFault::Gap(gap)) => ControlFlow::Break(gap),
-            Ok(_) | Err(LinkFault::Circle) => ControlFlow::Continue(()),
+            Ok(_) | Err(LinkFault::Circle | LinkFault::TooDeep) => ControlFlow::Continue(()),
         }
     }
 
@@ -101,12 +103,16 @@ impl<'q> LinkTable<'q> {
         let target = match (self.read)(Path::new(path)) {
             Ok(None) => return Ok(PathEntry::Plain),
             Ok(Some(target)) => target,
-            Err(error) => return unreadable(error.kind()),
+            Err(error) => return unreadable(path, error.kind()),
         };
         let Some(target) = target.to_str() else { return Err(LinkFault::Gap(LinkGap::Refused)) };
-        if self.open.len() == MOST_LINKS || !self.open.insert(path.into()) {
+        if self.open.contains(path) {
             return Err(LinkFault::Circle);
         }
+        if self.open.len() == MOST_LINKS {
+            return Err(LinkFault::TooDeep);
+        }
+        self.open.insert(path.into());
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
         let led = follow(target, directory, &mut |at| self.entry(at));
         self.open.remove(path);
@@ -117,15 +123,18 @@ impl<'q> LinkTable<'q> {
                 self.entries.insert(path.into(), PathEntry::Missing);
                 if self.open.is_empty() { Ok(PathEntry::Missing) } else { Err(LinkFault::Circle) }
             }
+            // The links behind the first one may be few enough.
+            Err(LinkFault::TooDeep) if self.open.is_empty() => Ok(PathEntry::Missing),
             Err(fault) => Err(fault),
         }
     }
 }
 
-fn unreadable(kind: ErrorKind) -> Result<PathEntry, LinkFault> {
+fn unreadable(path: &str, kind: ErrorKind) -> Result<PathEntry, LinkFault> {
     match kind {
-        // A name that is too long is none that a program opens.
-        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => Ok(PathEntry::Missing),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(PathEntry::Missing),
+        // A name that is too long is none that a program opens. Where all of the path is, a program opens it from its directory.
+        ErrorKind::InvalidFilename if path.len() < LONGEST_PATH => Ok(PathEntry::Missing),
         _ => Err(LinkFault::Gap(LinkGap::Refused)),
     }
 }

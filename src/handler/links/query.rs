@@ -158,6 +158,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::model::PathEntry;
 
     static HANGS: AtomicBool = AtomicBool::new(true);
 
@@ -176,6 +177,27 @@ mod tests {
             names: Vec::new(),
             needs: Vec::new(),
         }
+    }
+
+    fn too_long(path: &std::path::Path) -> io::Result<Option<PathBuf>> {
+        let is_long = path.as_os_str().len() >= 4_096 || path.iter().any(|name| name.len() > 255);
+        if is_long { Err(io::ErrorKind::InvalidFilename.into()) } else { Ok(None) }
+    }
+
+    #[test]
+    fn a_path_that_only_its_own_directory_opens_is_not_known() {
+        let deep = format!("/{}", vec!["d".repeat(200); 20].join("/"));
+        let mut query = LinkQuery { cwd: deep.clone(), ..query() };
+        query.input = Some(Json::parse(&format!(r#"{{"file_path":"{}"}}"#, "e".repeat(90))).unwrap());
+        let known = query.run(too_long, &|| true);
+        assert_eq!(known.entry(&deep), Ok(&PathEntry::Plain));
+        assert_eq!(known.entry(&format!("{deep}/{}", "e".repeat(90))), Err(LinkGap::Refused));
+        let long_name = LinkQuery {
+            input: Some(Json::parse(&format!(r#"{{"a":"{}"}}"#, "e".repeat(300))).unwrap()),
+            ..self::query()
+        };
+        let known = long_name.run(too_long, &|| true);
+        assert_eq!(known.entry(&format!("/srv/shop/{}", "e".repeat(300))), Ok(&PathEntry::Missing));
     }
 
     #[tokio::test]

@@ -66,13 +66,14 @@ pub(crate) fn unnamed_file() -> io::Result<File> {
 }
 
 /// Where a path leads that the system makes up for each process that asks: its directory and its root. `None` for a path that is the
-/// same for all; other paths of a process are no links to files.
+/// same for all; other paths of the process that asks are no links to files.
 pub(crate) fn path_of_process(path: &str, cwd: &str) -> Option<PathEntry> {
     let rest = path.strip_prefix("/proc/")?;
     let (process, part) = rest.split_once('/').unwrap_or((rest, ""));
-    let is_process = matches!(process, "self" | "thread-self") || process.parse::<u32>().is_ok();
+    let of_thread = part.strip_prefix("task/").and_then(|rest| rest.split_once('/'));
+    let part = of_thread.map_or(part, |(_, part)| part);
     match part {
-        _ if !is_process => None,
+        _ if !matches!(process, "self" | "thread-self") => None,
         "cwd" => Some(PathEntry::Link(cwd.into())),
         "root" => Some(PathEntry::Link("/".into())),
         _ => Some(PathEntry::Plain),

@@ -212,7 +212,8 @@ def texts(session, request):
     found = [block.get("text") or json.dumps(block.get("content")) for block in blocks]
     # What a hook says at a prompt stands among what Claude Code says itself, as a paragraph.
     own = [text for text in found if "skills" in text or "# claudeMd" in text]
-    hooks = [part for text in own for part in text.split("\n\n") if re.match(r"\w+ hook ", part)]
+    paragraphs = [re.sub(r"^(\w+):\w+ hook ", r"\1 hook ", part) for text in own for part in text.split("\n\n")]
+    hooks = [part for part in paragraphs if re.match(r"\w+ hook ", part)]
     return [plain(session, text) for text in [*hooks, *(text for text in found if text not in own)]]
 
 

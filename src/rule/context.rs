@@ -6,10 +6,13 @@ use super::{
     budget::{Budget, LONGEST_LIST},
     facts::{EventFacts, SharedCommands},
     failure::EvaluationError,
-    paths,
+    paths, secrets,
     value::RuleValue,
 };
-use crate::model::{DirectoryName, KeyCounts, KnownLinks};
+use crate::model::{DirectoryName, KeyCounts, KnownLinks, LinkGap};
+
+/// The most characters of a path that an error shows.
+const SHOWN_PATH: usize = 120;
 
 /// What functions are called with.
 pub(super) struct CallContext<'a> {
@@ -42,13 +45,13 @@ impl<'a> CallContext<'a> {
 
     /// Where a path leads.
     pub(super) fn leads(&self, path: &str, directory: &str) -> Result<String, EvaluationError> {
-        paths::leads(path, directory, self.names(), self.links()).map_err(EvaluationError::UnknownLinks)
+        paths::leads(path, directory, self.names(), self.links()).map_err(|gap| unknown_links(path, gap))
     }
 
     /// Whether a path leads into a directory, or to it.
     pub(super) fn leads_within(&self, path: &str, directory: &str) -> Result<bool, EvaluationError> {
         paths::leads_within(path, directory, self.names(), self.links())
-            .map_err(EvaluationError::UnknownLinks)
+            .map_err(|gap| unknown_links(path, gap))
     }
 
     /// The commands of a shell text.
@@ -79,4 +82,14 @@ impl<'a> CallContext<'a> {
         }
         Ok(RuleValue::List(found.into()))
     }
+}
+
+/// Words of commands are taken for paths that may hold secrets.
+fn unknown_links(path: &str, gap: LinkGap) -> EvaluationError {
+    let redacted = secrets::redact(path);
+    let shown = match redacted.char_indices().nth(SHOWN_PATH) {
+        Some((end, _)) => format!("{}…", &redacted[..end]),
+        None => redacted,
+    };
+    EvaluationError::UnknownLinks { path: shown.into(), gap }
 }

@@ -42,8 +42,13 @@ pub(super) enum EvaluationError {
     #[error("the path begins with `~`, and whose home that is is not known")]
     UnknownHome,
     /// The links of a path are not known.
-    #[error("where the links of a path lead is not known: {0}")]
-    UnknownLinks(LinkGap),
+    #[error("where the links of {path:?} lead is not known: {gap}")]
+    UnknownLinks {
+        /// The path, or its beginning.
+        path: Box<str>,
+        /// Why.
+        gap: LinkGap,
+    },
     /// A run has too many keys.
     #[error("the hook counts too many keys in this run, or a key is too long")]
     TooManyKeys,

@@ -247,6 +247,7 @@ fn more_paths_than_are_looked_up_fail_the_rule() {
     let outcome = fired(&directory, &json!({ "paths": many(10_000) }));
     assert_eq!(outcome["verdict"], "block", "{outcome}");
     let why = outcome["reason"].as_str().unwrap();
+    assert!(why.contains("new-"), "{why}");
     assert!(why.contains("the event names too many paths to look up"), "{why}");
     assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }

@@ -180,10 +180,10 @@ def restored(cluster: Cluster, ask: Asks) -> tuple[bool, str]:
     for store in cluster.stores:
         store.running.send(signal.SIGKILL)
         store.running.wait()
+    asked = cluster.directory / "asked.log"
+    events = len(asked.read_text())
     with ThreadPoolExecutor(1) as pool:
         halting = pool.submit(ask, 0, "restored", "Bash")
-        asked = cluster.directory / "asked.log"
-        events = len(asked.read_text())
         wait_for(lambda: len(asked.read_text()) > events, "the hook to be asked")
         # Until it is on the disk.
         time.sleep(0.5)

@@ -55,7 +55,7 @@ pub(in crate::dialect::openharness) fn program(
 
 /// What to say of a name that neither a kind of event has nor an agent's event.
 fn unknown_event(name: &str) -> Option<String> {
-    let of_agents = natives().flat_map(|native| native.events().map(|(name, _)| name));
+    let of_agents = natives().flat_map(|native| native.rows.iter().map(|row| row.name));
     let known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).chain(of_agents).collect();
     if known.contains(&name) {
         return None;

@@ -18,16 +18,16 @@ struct Base {
 }
 
 impl Base {
-    /// As it is written, and where it leads from another one's.
-    fn of(written: &str, from: &str, context: &CallContext<'_>) -> Result<Self, EvaluationError> {
-        let real = context.leads(written, from)?;
-        Ok(Self { written: normalized_among(written, from, &[]), real })
+    /// An absolute directory, and where it leads.
+    fn of(directory: &str, context: &CallContext<'_>) -> Result<Self, EvaluationError> {
+        let real = context.leads(directory, "/")?;
+        Ok(Self { written: normalized_among(directory, "/", &[]), real })
     }
 
     /// The directories that a change from here may lead to: for shells, `..` is what is above the directory as it is written; for
     /// other programs, and `cd -P`, it is what is above where it leads.
     fn changed(&self, path: &str, context: &CallContext<'_>) -> Result<Vec<Self>, EvaluationError> {
-        let kept = Self::of(&normalized_among(path, &self.written, &[]), "/", context)?;
+        let kept = Self::of(&normalized_among(path, &self.written, &[]), context)?;
         let mut led = vec![kept];
         if path.contains("..") {
             let real = context.leads(path, &self.real)?;
@@ -45,7 +45,7 @@ pub(super) fn led<'c>(
     directory: &str,
     context: &CallContext<'_>,
 ) -> Result<Vec<ShellCommand>, EvaluationError> {
-    let mut bases = Directories::new(vec![Base::of(directory, "/", context)?]);
+    let mut bases = Directories::new(vec![Base::of(directory, context)?]);
     let mut found: Vec<ShellCommand> = Vec::new();
     for command in commands {
         let own = match directory_flag(&command.args) {

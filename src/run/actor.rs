@@ -251,17 +251,7 @@ impl RunActor {
                     state.running.insert(number, running);
                     return;
                 }
-                Progress::Run(steps) => {
-                    // A stage goes on when its last step has concluded; the others get `Wait`, and overwrite nothing.
-                    progress = Progress::Wait;
-                    for step in steps {
-                        let launched =
-                            self.launch(state, InvocationId { course: number, step }, &mut running);
-                        if let Some(conclusion) = launched {
-                            progress = running.course.conclude(step, conclusion);
-                        }
-                    }
-                }
+                Progress::Run(steps) => progress = self.launch_all(state, number, &mut running, steps),
             }
         }
     }

@@ -21,8 +21,26 @@ use crate::{
 const TOO_MANY_DETACHED: &str = "as many detached hooks are under way as may be, in its run or in all runs";
 
 impl RunActor {
+    /// Launches steps of one stage. Says what is next: the stage goes on when its last step has concluded.
+    pub(super) fn launch_all(
+        &self,
+        state: &mut RunActorState,
+        course: u64,
+        running: &mut InFlightEvent,
+        steps: impl IntoIterator<Item = usize>,
+    ) -> Progress {
+        // All but the last one get `Wait`, and overwrite nothing.
+        let mut progress = Progress::Wait;
+        for step in steps {
+            if let Some(conclusion) = self.launch(state, InvocationId { course, step }, running) {
+                progress = running.course.conclude(step, conclusion);
+            }
+        }
+        progress
+    }
+
     /// Runs one step, unless it waits for links: inline closures, rules and policies in the actor, anything else in its pool.
-    pub(super) fn launch(
+    fn launch(
         &self,
         state: &mut RunActorState,
         invocation: InvocationId,
@@ -102,13 +120,8 @@ impl RunActor {
     pub(super) fn go_on(&self, state: &mut RunActorState, course: u64, links: Box<KnownLinks>) {
         let Some(mut running) = state.running.remove(&course) else { return };
         running.links.known = Some(links);
-        let mut progress = Progress::Wait;
-        for step in std::mem::take(&mut running.links.waiting) {
-            let launched = self.launch(state, InvocationId { course, step }, &mut running);
-            if let Some(conclusion) = launched {
-                progress = running.course.conclude(step, conclusion);
-            }
-        }
+        let waiting = std::mem::take(&mut running.links.waiting);
+        let progress = self.launch_all(state, course, &mut running, waiting);
         self.resume(state, course, running, progress);
     }
 }

@@ -3,8 +3,8 @@
 use regorus::Value;
 
 use super::{
-    made_texts::{self, LONGEST_JSON},
     package::Said,
+    size::{self, LONGEST_JSON},
     verb::Verb,
 };
 use crate::model::{Ended, Failure, HookDecision, Json, NoteKind, Patch, Reply, Target};
@@ -62,7 +62,7 @@ pub(super) fn reply_of(said: &[Said<'_>], has_tool_input: bool) -> Answer {
     let mut bytes = 0;
     for one in said {
         if matches!(one.verb, Verb::Patch | Verb::Modify) {
-            bytes = made_texts::length(bytes, &one.value);
+            bytes = size::length(bytes, &one.value);
         }
         let read = match one.verb {
             Verb::Patch | Verb::Modify if bytes > LONGEST_JSON => {

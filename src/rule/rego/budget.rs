@@ -1,12 +1,19 @@
-//! The steps that a policy may take for one event. The interpreter asks a clock before each of its steps; the clock here counts
-//! how often it was asked.
+//! What a policy may spend on one event. The interpreter asks a clock before each of its steps; the clock here counts how often
+//! it was asked. Steps with what a policy has made itself may take long each, so that their time counts as well.
 
 use std::{cell::Cell, num::NonZeroU32, sync::OnceLock, time::Duration};
 
 use regorus::utils::limits::{ExecutionTimerConfig, TimeSource, set_time_source};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::model::{Ended, Failure};
 
 /// The steps of one policy for one event: about 20 ms. Policies run in the way of their run.
-pub(super) const MOST_STEPS: u64 = 500_000;
+const MOST_STEPS: u64 = 500_000;
+
+/// The processor time of one policy for one event: far more than all its steps take, unless they are with something large. A
+/// build without optimisation takes ten times as long.
+const MOST_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 250 });
 
 /// How many bytes of an event make each step one dearer: a built-in may look through all of it.
 const BYTES_PER_STEP: usize = 2 << 10;
@@ -14,16 +21,30 @@ const BYTES_PER_STEP: usize = 2 << 10;
 /// How many bytes of a text are made in one step.
 const MADE_BYTES_PER_STEP: usize = 64;
 
+/// How many values are compared in one step.
+const COMPARED_PER_STEP: usize = 8;
+
 /// What a policy has spent on this thread.
 #[derive(Clone, Copy)]
 struct Spent {
     steps: u64,
     price: u64,
-    is_exceeded: bool,
+    exceeded: Option<Exceeded>,
+    /// Before this, the policy cannot have taken too long.
+    next_look: Duration,
+    /// The processor time of the thread when it was looked at first.
+    first_time: Option<Duration>,
+}
+
+/// What was not enough for a policy.
+#[derive(Clone, Copy)]
+enum Exceeded {
+    Steps,
+    Time,
 }
 
 thread_local! {
-    static SPENT: Cell<Spent> = const { Cell::new(Spent { steps: 0, price: 1, is_exceeded: false }) };
+    static SPENT: Cell<Option<Spent>> = const { Cell::new(None) };
 }
 
 /// A clock that counts steps.
@@ -31,13 +52,41 @@ struct StepClock;
 
 impl TimeSource for StepClock {
     fn now(&self) -> Option<Duration> {
-        let mut spent = SPENT.get();
-        spent.steps = spent.steps.saturating_add(spent.price);
-        spent.is_exceeded |= spent.steps > MOST_STEPS;
-        SPENT.set(spent);
+        // Outside of an event, such as when policies are compiled, nothing is counted.
+        let Some(mut spent) = SPENT.get() else { return Some(Duration::ZERO) };
+        spent.spend(spent.price);
+        spent.look_at_time();
+        SPENT.set(Some(spent));
         // Far beyond the limit, whenever the interpreter looked first.
-        Some(if spent.is_exceeded { Duration::MAX } else { Duration::from_nanos(spent.steps) })
+        Some(if spent.exceeded.is_some() { Duration::MAX } else { Duration::from_nanos(spent.steps) })
     }
+}
+
+impl Spent {
+    fn spend(&mut self, steps: u64) {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > MOST_STEPS {
+            self.exceeded.get_or_insert(Exceeded::Steps);
+        }
+    }
+
+    /// Time that passes is no less than that of the processor, which takes longer to ask for.
+    fn look_at_time(&mut self) {
+        let now = read_clock(ClockId::Monotonic);
+        if now < self.next_look {
+            return;
+        }
+        let time = read_clock(ClockId::ThreadCPUTime);
+        let taken = time.saturating_sub(*self.first_time.get_or_insert(time));
+        match MOST_TIME.checked_sub(taken) {
+            Some(left) => self.next_look = now + left,
+            None => _ = self.exceeded.get_or_insert(Exceeded::Time),
+        }
+    }
+}
+
+fn read_clock(clock: ClockId) -> Duration {
+    clock_gettime(clock).try_into().unwrap_or_default()
 }
 
 static STEP_CLOCK: StepClock = StepClock;
@@ -53,26 +102,59 @@ pub(super) fn limit() -> ExecutionTimerConfig {
     ExecutionTimerConfig { limit: Duration::from_nanos(2 * MOST_STEPS), check_interval: NonZeroU32::MIN }
 }
 
+/// While this is there, what is spent on this thread is counted.
+pub(super) struct Counting(());
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        SPENT.set(None);
+    }
+}
+
 /// Begins to count for an event of this size, in bytes.
-pub(super) fn begin(size: usize) {
+#[must_use]
+pub(super) fn begin(size: usize) -> Counting {
     let price = u64::try_from(size / BYTES_PER_STEP).unwrap_or(MOST_STEPS).saturating_add(1);
-    SPENT.set(Spent { steps: 0, price, is_exceeded: false });
+    let next_look = read_clock(ClockId::Monotonic) + MOST_TIME;
+    SPENT.set(Some(Spent { steps: 0, price, exceeded: None, next_look, first_time: None }));
+    Counting(())
 }
 
 /// Spends what it takes to make a text of this length, in bytes.
 pub(super) fn spend_on_text(bytes: usize) {
-    let spent = SPENT.get();
-    let steps = spent.steps.saturating_add(u64::try_from(bytes / MADE_BYTES_PER_STEP).unwrap_or(MOST_STEPS));
-    SPENT.set(Spent { steps, is_exceeded: spent.is_exceeded || steps > MOST_STEPS, ..spent });
+    spend(bytes / MADE_BYTES_PER_STEP);
+}
+
+/// Spends what it takes to compare so many values.
+pub(super) fn spend_on_comparing(values: usize) {
+    spend(values / COMPARED_PER_STEP);
+}
+
+fn spend(steps: usize) {
+    if let Some(mut spent) = SPENT.get() {
+        spent.spend(u64::try_from(steps).unwrap_or(MOST_STEPS));
+        SPENT.set(Some(spent));
+    }
 }
 
 /// Spends all steps: what is asked for would take too much.
 pub(super) fn exhaust() {
-    let spent = SPENT.get();
-    SPENT.set(Spent { is_exceeded: true, ..spent });
+    spend(usize::MAX);
 }
 
-/// Whether the steps were not enough.
+/// What failed if the steps or the time were not enough.
+pub(super) fn failure() -> Option<Failure> {
+    let message = match SPENT.get()?.exceeded? {
+        Exceeded::Steps => format!("the policy takes more than {MOST_STEPS} steps"),
+        Exceeded::Time => {
+            "the policy takes too long: it multiplies large numbers, or goes over something large again and again".to_owned()
+        }
+    };
+    // Whoever writes the event can make it so long, so that this is no milder than another failure.
+    Some(Failure::new(Ended::TimedOut, message).by_stricter_policy())
+}
+
+/// Whether the steps or the time were not enough.
 pub(super) fn is_exceeded() -> bool {
-    SPENT.get().is_exceeded
+    SPENT.get().is_some_and(|spent| spent.exceeded.is_some())
 }

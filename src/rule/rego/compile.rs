@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use regorus::{Engine, Value};
+use regorus::Engine;
 
 use super::{
-    builtins, engine,
+    builtins, document, engine,
     engine::ParsedPolicy,
     graph::{self, MOST_RULES, NamedRules, RuleGraph},
     mistake::{PolicyMistake, PolicyPlace},
@@ -85,7 +85,8 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     engine.set_strict_builtin_errors(rules.is_strict);
     let mut mistakes = Vec::new();
     for (name, json) in rules.data {
-        let added = Value::from_json_str(json.as_str()).and_then(|value| engine.add_data(value));
+        let read = document::read(json.as_str()).map_err(|error| error.to_string());
+        let added = read.and_then(|value| engine.add_data(value).map_err(|error| error.to_string()));
         if let Err(error) = added {
             let message = format!("`{name}` cannot be added to `data`: {error}");
             mistakes.push(PolicyMistake::new(message, "write an object whose keys no other file has"));

@@ -4,16 +4,18 @@
 //! The interpreter is that of the crate `regorus`, in the form of OPA 1; a policy in the older form is read as such.
 
 mod answer;
+mod bounded;
 mod budget;
 mod builtins;
 mod compile;
+mod document;
 mod engine;
 mod graph;
-mod made_texts;
 mod mistake;
 mod package;
 mod policy;
 mod routing;
+mod size;
 mod source;
 mod syntax;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use regorus::{Engine, LimitError, Value};
 
 use super::{
     answer::{self, Answer},
-    budget::{self, MOST_STEPS},
+    budget, document,
     graph::{DEEP_STACK, DEEPEST_IN_PLACE},
     mistake::read_error,
     package::{JudgingPackage, Said},
@@ -95,7 +95,7 @@ impl PolicySet {
     }
 
     fn ask_packages(&self, input: &Value, size: usize, draft: &Draft) -> (Vec<Said<'_>>, Option<Failure>) {
-        budget::begin(size);
+        let _counting = budget::begin(size);
         let text = |name: &str| match &input[&Value::from(name)] {
             Value::String(text) => Some(text.to_string()),
             _ => None,
@@ -156,10 +156,8 @@ fn ask_package<'p>(
 /// The value of a rule.
 fn evaluated(engine: &mut Engine, rule: &str) -> Result<Value, Failure> {
     let value = engine.eval_rule(rule.to_owned());
-    if budget::is_exceeded() {
-        let message = format!("the policy takes more than {MOST_STEPS} steps");
-        // Whoever writes the event can make it so long, so that this is no milder than another failure.
-        return Err(Failure::new(Ended::TimedOut, message).by_stricter_policy());
+    if let Some(failure) = budget::failure() {
+        return Err(failure);
     }
     value.map_err(|error| match error.downcast_ref::<LimitError>() {
         Some(limit) => Failure::new(Ended::Failed, limit.to_string()),
@@ -176,16 +174,14 @@ fn located(error: &str) -> String {
 /// The input as the interpreter has it.
 fn read_input(input: &PolicyInput) -> Result<Value, String> {
     let text = std::str::from_utf8(&input.document).map_err(|error| error.to_string())?;
-    let mut value = Value::from_json_str(text).map_err(|error| error.to_string())?;
+    let mut value = document::read(text).map_err(|error| error.to_string())?;
     let object = value.as_object_mut().map_err(|error| error.to_string())?;
     for (name, field) in &input.more {
         let name = Value::from(*name);
         if !object.contains_key(&name) {
             let value = match field {
                 InputField::Text(text) => Value::from(text.as_str()),
-                InputField::Json(json) => {
-                    Value::from_json_str(json.as_str()).map_err(|error| error.to_string())?
-                }
+                InputField::Json(json) => document::read(json.as_str()).map_err(|error| error.to_string())?,
             };
             object.insert(name, value);
         }

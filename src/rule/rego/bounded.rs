@@ -1,4 +1,5 @@
-//! Bounds what policies make: how long the result of a built-in would be is estimated before it is called, and paid for in steps.
+//! Bounds what policies make: how long the result of a built-in would be, or how much it would compare, is estimated before it is
+//! called, and paid for in steps.
 
 use std::sync::OnceLock;
 
@@ -7,16 +8,17 @@ use regorus::{
     unstable::{BUILTINS, Expr, Ref, Source, Span},
 };
 
-use super::{budget, mistake::read_error};
-
-/// The longest text that a built-in makes, in bytes: as long as the texts that expressions of rules make.
-pub(super) const LONGEST_TEXT: usize = 1 << 20;
+use super::{
+    budget, document,
+    mistake::read_error,
+    size::{
+        LONGEST_TEXT, MOST_DIGITS, NUMBER, count, count_all, deepest, digits_of_all, given, number,
+        with_exponent,
+    },
+};
 
 /// What an element of a list counts as, in bytes, so that lists have at most 65,536.
 const ELEMENT: usize = 16;
-
-/// What a number counts as, in bytes.
-const NUMBER: usize = 32;
 
 /// The farthest that a number is shifted.
 const FARTHEST_SHIFT: u64 = 4_096;
@@ -26,17 +28,18 @@ type Estimate = fn(&[Value]) -> usize;
 
 /// The built-ins that make something longer than what they are given, with the number of their arguments. What is not one of the
 /// types that they take has no length: they refuse it.
-static MAKING: [(&str, u8, Estimate); 18] = [
+static MAKING: [(&str, u8, Estimate); 22] = [
     ("array.concat", 2, |args| ELEMENT * (count(&args[0]) + count(&args[1]))),
     ("base64.encode", 1, |args| given(args) / 3 * 4),
     ("base64url.encode", 1, |args| given(args) / 3 * 4),
     ("base64url.encode_no_pad", 1, |args| given(args) / 3 * 4),
     ("bits.lsh", 2, |args| match args[1].as_u64() {
         Ok(by) if by > FARTHEST_SHIFT => usize::MAX,
-        _ => NUMBER,
+        _ => given(&args[..1]).saturating_add(NUMBER),
     }),
     ("concat", 2, |args| given(&args[1..]).saturating_add(given(&args[..1]).saturating_mul(count(&args[1])))),
     ("glob.quote_meta", 1, given),
+    ("format_int", 2, given),
     ("hex.encode", 1, |args| 2 * given(args)),
     ("json.marshal", 1, given),
     ("json.marshal_with_options", 2, |args| {
@@ -45,18 +48,44 @@ static MAKING: [(&str, u8, Estimate); 18] = [
         given(&args[..1]).saturating_add(lines)
     }),
     ("lower", 1, given),
+    ("product", 1, |args| number(digits_of_all(&args[0]))),
     ("regex.replace", 3, replaced_by_pattern),
     ("replace", 3, |args| replaced(&args[0], &args[1], &args[2])),
     ("sprintf", 2, |args| given(args).saturating_add(widths(&args[0]))),
     ("strings.reverse", 1, given),
+    ("units.parse", 1, |args| with_exponent(&args[0])),
+    ("units.parse_bytes", 1, |args| with_exponent(&args[0])),
     ("upper", 1, given),
     ("urlquery.encode", 1, given),
     ("urlquery.encode_object", 1, given),
 ];
 
-/// A text or a list that is too long to be made.
+/// The built-ins that compare each part of one argument with each of another: with their numbers of parts.
+static COMPARING: [(&str, Estimate); 4] = [
+    ("json.patch", |args| count_all(&args[0]).saturating_mul(count(&args[1]))),
+    ("object.subset", |args| count_all(&args[0]).saturating_mul(count_all(&args[1]))),
+    ("strings.any_prefix_match", |args| count(&args[0]).saturating_mul(count(&args[1]))),
+    ("strings.any_suffix_match", |args| count(&args[0]).saturating_mul(count(&args[1]))),
+];
+
+/// Reads a value from a text.
+type Read = fn(&str) -> Result<Value, serde_json::Error>;
+
+/// The built-ins that read JSON.
+static READING: [(&str, Read); 3] = [
+    ("json.is_valid", |text| Ok(Value::from(document::read(text).is_ok()))),
+    ("json.unmarshal", document::read),
+    ("to_number", |text| match document::read(text)? {
+        number @ Value::Number(_) => Ok(number),
+        _ => Err(serde::de::Error::custom("it is no number")),
+    }),
+];
+
+/// A text, a list or a number that is too long to be made.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` would make a text or a list that is too long; at most 1 MiB and 65,536 elements are allowed")]
+#[error(
+    "`{0}` would make something too long; at most 1 MiB of text, 65,536 elements and {MOST_DIGITS} digits are allowed"
+)]
 struct TooLongResult(&'static str);
 
 /// What a built-in says of arguments that it does not take.
@@ -86,6 +115,8 @@ pub(super) fn bound(engine: &mut Engine, is_strict: bool) -> bool {
             .is_ok()
     };
     MAKING.iter().all(|(name, arguments, estimate)| add(engine, name, *arguments, Make::Once(*estimate)))
+        && COMPARING.iter().all(|(name, estimate)| add(engine, name, 2, Make::Comparing(*estimate)))
+        && READING.iter().all(|(name, read)| add(engine, name, 1, Make::Read(*read)))
         && add(engine, "strings.replace_n", 2, Make::ReplaceEach)
 }
 
@@ -93,6 +124,8 @@ pub(super) fn bound(engine: &mut Engine, is_strict: bool) -> bool {
 #[derive(Clone, Copy)]
 enum Make {
     Once(Estimate),
+    Comparing(Estimate),
+    Read(Read),
     /// One text after the other is replaced, each in the result of the one before.
     ReplaceEach,
 }
@@ -107,6 +140,22 @@ impl Make {
     fn result(self, name: &'static str, args: &[Value]) -> Result<Value, MadeError> {
         match self {
             Self::Once(estimate) => make(name, args, estimate(args)),
+            Self::Comparing(estimate) => {
+                budget::spend_on_comparing(estimate(args));
+                // The interpreter stops at its next step.
+                if budget::is_exceeded() { Ok(Value::Undefined) } else { called(name, args) }
+            }
+            Self::Read(read) => match &args[0] {
+                Value::String(text) => {
+                    budget::spend_on_text(text.len());
+                    read(text).map_err(|error| {
+                        MadeError::Refused(RefusedArguments(format!(
+                            "`{name}` cannot read its text: {error}"
+                        )))
+                    })
+                }
+                _ => called(name, args),
+            },
             Self::ReplaceEach => replace_each(name, args),
         }
     }
@@ -159,69 +208,6 @@ fn no_place() -> Option<&'static (Span, [Ref<Expr>; 3])> {
         Some((span, places))
     });
     made.as_ref()
-}
-
-/// How many elements a value has.
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.len(),
-        Value::Set(items) => items.len(),
-        Value::Object(fields) => fields.len(),
-        _ => 0,
-    }
-}
-
-/// The bytes of values as JSON, about. What is longer than any text may be is not looked through.
-fn given(values: &[Value]) -> usize {
-    values.iter().fold(0, length)
-}
-
-/// Adds the bytes of a value. Values share their parts, so that one can be much longer than the memory it takes.
-pub(super) fn length(sum: usize, value: &Value) -> usize {
-    if sum > LONGEST_JSON {
-        return sum;
-    }
-    match value {
-        Value::String(text) => sum + text.len() + 2,
-        Value::Array(items) => items.iter().fold(sum + 2, length),
-        Value::Set(items) => items.iter().fold(sum + 2, length),
-        Value::Object(fields) => {
-            fields.iter().fold(sum + 2, |sum, (key, value)| length(length(sum, key) + 2, value))
-        }
-        Value::Number(number) => sum + if number.as_i64().is_some() { 2 } else { NUMBER },
-        Value::Null | Value::Bool(_) | Value::Undefined => sum + 4,
-    }
-}
-
-/// The longest JSON of a change, in bytes, as that of rules.
-pub(super) const LONGEST_JSON: usize = 16 << 20;
-
-/// How many values there are in one.
-fn count_all(value: &Value) -> usize {
-    fn add(sum: usize, value: &Value) -> usize {
-        match value {
-            _ if sum > LONGEST_TEXT => sum,
-            Value::Array(items) => items.iter().fold(sum + 1, add),
-            Value::Set(items) => items.iter().fold(sum + 1, add),
-            Value::Object(fields) => fields.iter().fold(sum + 1, |sum, (_, value)| add(sum, value)),
-            _ => sum + 1,
-        }
-    }
-    add(0, value)
-}
-
-/// How deep a value nests.
-fn deepest(value: &Value) -> usize {
-    // A value that is looked through is no longer than a text may be.
-    if given(std::slice::from_ref(value)) > LONGEST_TEXT {
-        return 1;
-    }
-    match value {
-        Value::Array(items) => 1 + items.iter().map(deepest).max().unwrap_or_default(),
-        Value::Set(items) => 1 + items.iter().map(deepest).max().unwrap_or_default(),
-        Value::Object(fields) => 1 + fields.iter().map(|(_, value)| deepest(value)).max().unwrap_or_default(),
-        _ => 1,
-    }
 }
 
 fn replaced(text: &Value, from: &Value, to: &Value) -> usize {

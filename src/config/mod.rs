@@ -128,7 +128,11 @@ pub(crate) use trust::workspace_place;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::{NO_COMPILED_CODE, private_copies};
 #[cfg(feature = "cli")]
-pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
+pub(crate) use trust::{ReviewedHook, TrustRecord};
+#[cfg(feature = "daemon")]
+pub(crate) use trust::{ShownFile, ShownHook};
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use trust::{TrustError, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
 pub(crate) use workspace_options::require;

@@ -132,7 +132,6 @@ impl StateDirectory<'_> {
 #[cfg(any(feature = "cli", feature = "daemon"))]
 impl StateDirectory<'_> {
     /// Makes it, and takes the lock of a file in it, which ends when the lock is dropped.
-    #[cfg(feature = "cli")]
     pub(super) fn lock(self, name: &str) -> Result<File, StateFileError> {
         self.make()?;
         let (path, lock) = self.open_lock(name)?;

@@ -18,6 +18,9 @@ type Row = (&'static str, &'static str, &'static str, Option<&'static str>, u16)
 const EVENT: &str = r#"{"event":"before_tool_dispatch","session_id":"s","run_id":"r","workspace_id":"shop","tool_name":"Bash","tool_input":{}}"#;
 const NATIVE: &str = r#"{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"/x","cwd":"$DIR/shop","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
 
+/// What was shown before something has changed.
+const STALE: &str = r#"{"digest":"0000000000000000000000000000000000000000000000000000000000000000"}"#;
+
 const TABLE: &[Row] = &[
     ("GET", "/healthz", "/healthz", None, 200),
     ("GET", "/readyz", "/readyz", None, 200),
@@ -115,6 +118,15 @@ const TABLE: &[Row] = &[
     ("GET", "/v1/workspaces/{id}", "/v1/workspaces/broken", None, 200),
     ("GET", "/v1/workspaces/{id}", "/v1/workspaces/no", None, 404),
     ("GET", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
+    ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust", None, 200),
+    ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/no/trust", None, 404),
+    ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/%0a/trust", None, 400),
+    ("POST", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust", Some(STALE), 409),
+    ("POST", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust", Some(r#"{"digest":"no"}"#), 400),
+    ("POST", "/v1/workspaces/{id}/trust", "/v1/workspaces/no/trust", Some(STALE), 404),
+    ("DELETE", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust", None, 200),
+    ("DELETE", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust?hook=no", None, 404),
+    ("DELETE", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust?all=1", None, 400),
     ("POST", "/v1/reload", "/v1/reload", None, 200),
     ("POST", "/v1/reload", "/v1/reload?workspace_id=shop", None, 200),
     ("POST", "/v1/reload", "/v1/reload?workspace_id=no", None, 404),

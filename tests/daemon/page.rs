@@ -16,6 +16,9 @@ use crate::{
 const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\nhandler:\n  type: command\n  \
                      command: 'echo \"no $KEY\" >&2; exit 2'\n";
 
+/// What a person agrees to in the workspace.
+const TRUST: &str = "/v1/workspaces/shop/trust";
+
 fn setup() -> DaemonSetup {
     DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", GUARD)
@@ -177,7 +180,14 @@ fn a_session_may_what_its_link_was_asked_for() {
         assert_eq!(reader.ask("GET", path).status, 200, "{path}");
     }
     let payload = format!("/v1/decisions/{decision}/payload");
-    for (method, path) in [("POST", "/v1/reload"), ("DELETE", "/v1/runs/r"), ("GET", payload.as_str())] {
+    for (method, path) in [
+        ("POST", "/v1/reload"),
+        ("DELETE", "/v1/runs/r"),
+        ("GET", payload.as_str()),
+        ("GET", TRUST),
+        ("POST", TRUST),
+        ("DELETE", TRUST),
+    ] {
         let reply = reader.ask(method, path);
         assert_eq!((reply.status, reply.code().as_str()), (403, "needs_control"), "{method} {path}");
     }
@@ -187,12 +197,14 @@ fn a_session_may_what_its_link_was_asked_for() {
     // Neither the cookie nor the token suffices, nor a request of another page.
     let without_token = Browser { token: String::new(), ..signed_in(&daemon, &["--control"]) };
     let cookie = format!("cookie: {}\r\n", without_token.cookie);
-    assert_eq!(without_token.ask_with(("POST", "/v1/reload"), &cookie, "").status, 403);
     let without_cookie = Browser { cookie: "hookyard_1=0".to_owned(), ..signed_in(&daemon, &["--control"]) };
-    assert_eq!(without_cookie.ask("POST", "/v1/reload").code(), "signed_out");
-    let foreign = controller.ask_with(("POST", "/v1/reload"), "origin: http://evil.example\r\n", "");
-    assert_eq!((foreign.status, foreign.code().as_str()), (401, "signed_out"));
-    assert_eq!(foreign.header("access-control-allow-origin"), None);
+    for change in [("POST", "/v1/reload"), ("POST", TRUST), ("DELETE", TRUST)] {
+        assert_eq!(without_token.ask_with(change, &cookie, "").status, 403, "{change:?}");
+        assert_eq!(without_cookie.ask(change.0, change.1).code(), "signed_out", "{change:?}");
+        let foreign = controller.ask_with(change, "origin: http://evil.example\r\n", "");
+        assert_eq!((foreign.status, foreign.code().as_str()), (401, "signed_out"), "{change:?}");
+        assert_eq!(foreign.header("access-control-allow-origin"), None);
+    }
     assert_eq!(controller.ask("POST", "/v1/reload").status, 200);
     daemon.finish();
 }

@@ -57,8 +57,11 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await send(path, signal ? { signal } : {})).json();
 }
 
-export async function change(method: "POST" | "DELETE", path: string): Promise<void> {
-  await send(path, { method });
+/// Changes the daemon, and returns what it answers.
+export async function change<T = void>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+  const text = await (await send(path, { method, ...sent })).text();
+  return text === "" ? (undefined as T) : JSON.parse(text);
 }
 
 /// Signs in with the secret of a link.

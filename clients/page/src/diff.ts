@@ -11,9 +11,28 @@ const MOST = 1_000_000;
 /// How many equal lines are shown around a change.
 const AROUND = 3;
 
-/// The difference of two texts; nothing if they are too long to compare.
+/// How many lines two texts have in common from their beginnings.
+function common(one: string[], other: string[]): number {
+  const most = Math.min(one.length, other.length);
+  for (let at = 0; at < most; at++) if (one[at] !== other[at]) return at;
+  return most;
+}
+
+/// The difference of two texts; nothing if what is different is too long to compare.
 export function difference(before: string, after: string): DiffLine[] | undefined {
   const [old, fresh] = [before.split("\n"), after.split("\n")];
+  const head = common(old, fresh);
+  const equal = (text: string): DiffLine => ({ sign: " ", text });
+  const [oldRest, freshRest] = [old.slice(head), fresh.slice(head)];
+  const tail = common(oldRest.toReversed(), freshRest.toReversed());
+  const middle = compared(oldRest.slice(0, oldRest.length - tail), freshRest.slice(0, freshRest.length - tail));
+  if (middle === undefined) return undefined;
+  const lines = [...old.slice(0, head).map(equal), ...middle, ...oldRest.slice(oldRest.length - tail).map(equal)];
+  const near = (index: number) => lines.slice(Math.max(0, index - AROUND), index + AROUND + 1).some((line) => line.sign !== " ");
+  return lines.filter((_, index) => near(index));
+}
+
+function compared(old: string[], fresh: string[]): DiffLine[] | undefined {
   if (old.length * fresh.length > MOST) return undefined;
   const width = fresh.length + 1;
   const common = new Uint32Array((old.length + 1) * width);
@@ -35,6 +54,20 @@ export function difference(before: string, after: string): DiffLine[] | undefine
       lines.push({ sign: "+", text: fresh[j++]! });
     }
   }
-  const near = (index: number) => lines.slice(Math.max(0, index - AROUND), index + AROUND + 1).some((line) => line.sign !== " ");
-  return lines.filter((_, index) => near(index));
+  return lines;
+}
+
+/// All lines of a text that is on one side only.
+function whole(sign: "+" | "-", text: string): DiffLine[] {
+  const lines = text.split("\n");
+  // A text ends with a line break, and no line follows it.
+  if (lines.at(-1) === "") lines.pop();
+  return lines.map((text) => ({ sign, text }));
+}
+
+/// The same for texts that may be absent on one side, or too long to compare: all of the one, then all of the other.
+export function changes(before: string | null, after: string | null): DiffLine[] {
+  if (before === null) return after === null ? [] : whole("+", after);
+  if (after === null) return whole("-", before);
+  return difference(before, after) ?? [...whole("-", before), ...whole("+", after)];
 }

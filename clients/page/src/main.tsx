@@ -49,7 +49,7 @@ function SignedOut({ error }: { error: ApiError | undefined }) {
       <p>Sign in with a link from a terminal on the machine of the daemon:</p>
       <pre>hookyard ui</pre>
       <p>
-        It may be used once, within two minutes. With <code>hookyard ui --control</code> the page may also cancel runs and show what events carry.
+        It may be used once, within two minutes. With <code>hookyard ui --control</code> the page may also cancel runs, show what events carry, and agree to hooks.
       </p>
     </main>
   );
@@ -109,7 +109,7 @@ function SignedIn({ session }: { session: Session }) {
       <main id="main" ref={main} tabIndex={-1}>
         {page === "now" && <NowPage live={live} status={status.value} right={session.right} />}
         {page === "why" && <WhyPage place={place} right={session.right} />}
-        {page === "runs-what" && <WhatPage place={place} status={status.value} />}
+        {page === "runs-what" && <WhatPage place={place} status={status.value} right={session.right} />}
         {title === "Not found" && (
           <>
             <h1>Not found</h1>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ApiError } from "./api";
+import type { DiffLine } from "./diff";
 import { count } from "./format";
 import { VERDICTS, type Verdict, type Verdicts } from "./types";
 
@@ -81,6 +82,20 @@ export function Copy({ text, label }: { text: string; label: string }) {
       </button>
       <span role="status">{said}</span>
     </span>
+  );
+}
+
+/// What is different in a text, line by line.
+export function Difference({ label, lines }: { label: string; lines: DiffLine[] }) {
+  return (
+    <pre class="diff" tabIndex={0} aria-label={label}>
+      {lines.map((line, index) => (
+        <span key={index} class={line.sign === "+" ? "added" : line.sign === "-" ? "removed" : ""}>
+          {line.sign} {line.text}
+          {"\n"}
+        </span>
+      ))}
+    </pre>
   );
 }
 

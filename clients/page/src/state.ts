@@ -9,7 +9,7 @@ export interface Asked<T> {
   again: () => void;
 }
 
-function asError(error: unknown): ApiError {
+export function asError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError(0, "page", String(error), "load the page again");
 }
 

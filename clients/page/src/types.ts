@@ -163,6 +163,41 @@ export interface WorkspaceDetails extends Workspace {
   trust: { hook: string; state: string | null; not_covered: string[]; reason: string | null }[];
 }
 
+export interface FileContent {
+  sha256: string;
+  executable: boolean;
+  text: string | null;
+  unshown: string | null;
+}
+
+export interface ReviewedFile {
+  path: string;
+  before: FileContent | null;
+  now: FileContent | null;
+}
+
+export interface ReviewedRecord {
+  terms: string[];
+  definition: string;
+}
+
+export interface ReviewedHook {
+  hook: string;
+  state: string;
+  problem: string | null;
+  before: ReviewedRecord | null;
+  now: ReviewedRecord | null;
+  files: number[];
+}
+
+export interface TrustReview {
+  digest: string;
+  enforced: boolean;
+  agreed: boolean;
+  hooks: ReviewedHook[];
+  files: ReviewedFile[];
+}
+
 export interface Hook {
   workspace_id: string;
   name: string;

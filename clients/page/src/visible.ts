@@ -3,10 +3,10 @@
 import { options, type ComponentChildren, type VNode } from "preact";
 
 /// Controls, and marks that reorder or hide text: with them, a command can look like another one.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|\udb40[\udc00-\udfff]/g;
 
 export function visible(text: string): string {
-  return text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(UNSEEN, (unseen) => `\\u${unseen.codePointAt(0)!.toString(16).padStart(4, "0")}`);
 }
 
 function shown(children: ComponentChildren): ComponentChildren {

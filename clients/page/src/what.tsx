@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { count, plural } from "./format";
 import { Copy, Empty, Failure, Section, Table, type Column, type Sorting } from "./parts";
 import { address, useAsked, type Place } from "./state";
-import type { Diagnostic, Hook, Status, Workspace, WorkspaceDetails } from "./types";
+import { TrustSection } from "./trust";
+import type { Diagnostic, Hook, Right, Status, Workspace, WorkspaceDetails } from "./types";
 
 function state(hook: Hook): { sign: string; text: string; tone: string } {
   if (!hook.enabled) return { sign: "○", text: hook.disabled_by ? `off: ${hook.disabled_by}` : "off", tone: "quiet" };
@@ -137,7 +138,7 @@ function WorkspaceFacts({ workspace }: { workspace: Workspace }) {
   );
 }
 
-function WorkspaceView({ id }: { id: string }) {
+function WorkspaceView({ id, right }: { id: string; right: Right }) {
   const [sorting, setSorting] = useState<Sorting | undefined>();
   const query = new URLSearchParams({ workspace_id: id });
   const details = useAsked<WorkspaceDetails>(`/v1/workspaces/${encodeURIComponent(id)}`, 5000);
@@ -179,8 +180,22 @@ function WorkspaceView({ id }: { id: string }) {
           </ul>
           <p>
             In a terminal on that machine, this shows what they run, and asks whether you agree: <code>{command}</code> <Copy label="Copy command" text={command} />
+            {right !== "control" && (
+              <span class="sub">
+                Signed in with <code>hookyard ui --control</code>, you see here what they run and what has changed, and can agree to it.
+              </span>
+            )}
           </p>
         </Section>
+      )}
+      {it && right === "control" && it.kind !== "chat" && (
+        <TrustSection
+          id={id}
+          after={() => {
+            details.again();
+            hooks.again();
+          }}
+        />
       )}
       <Section title="Hooks in the order in which they run">
         {hooks.error && hooks.error.status !== 401 && <Failure error={hooks.error} again={hooks.again} />}
@@ -262,7 +277,7 @@ function List({ status }: { status: Status | undefined }) {
   );
 }
 
-export function WhatPage({ place, status }: { place: Place; status: Status | undefined }) {
+export function WhatPage({ place, status, right }: { place: Place; status: Status | undefined; right: Right }) {
   const id = place.path[1];
-  return id === undefined ? <List status={status} /> : <WorkspaceView key={id} id={id} />;
+  return id === undefined ? <List status={status} /> : <WorkspaceView key={id} id={id} right={right} />;
 }

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { difference } from "./diff";
 import { ago, duration, moment, plural } from "./format";
-import { Copy, Empty, Failure, Section, Table, VerdictBadge, type Column } from "./parts";
+import { Copy, Difference, Empty, Failure, Section, Table, VerdictBadge, type Column } from "./parts";
 import { address, useAsked, type Place } from "./state";
 import { VERDICTS, type Decision, type DecisionDetails, type Payload, type Right, type Stage } from "./types";
 
@@ -216,14 +216,7 @@ function Changes({ payload }: { payload: Payload }) {
               {target} {isChanged ? "as hooks have changed it" : "as the host sent it"}
             </h3>
             {lines ? (
-              <pre class="diff" tabIndex={0} aria-label={`${target}: changes`}>
-                {lines.map((line, index) => (
-                  <span key={index} class={line.sign === "+" ? "added" : line.sign === "-" ? "removed" : ""}>
-                    {line.sign} {line.text}
-                    {"\n"}
-                  </span>
-                ))}
-              </pre>
+              <Difference label={`${target}: changes`} lines={lines} />
             ) : (
               <pre tabIndex={0} aria-label={target}>
                 {isChanged ? pretty(payload.changed[target]) : sent}

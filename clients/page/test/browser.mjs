@@ -40,7 +40,7 @@ after(async () => {
 });
 
 /// A window that has signed in, and what went wrong in it.
-async function open(flags = [], options = {}) {
+async function open(flags = [], options = {}, at = daemon) {
   const context = await browser.newContext({ viewport: DESKTOP, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(LONGEST);
@@ -48,7 +48,7 @@ async function open(flags = [], options = {}) {
   page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
   page.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
   page.on("console", (message) => message.type() === "error" && wrong.push(`console: ${message.text()}`));
-  const link = daemon.link(...flags);
+  const link = at.link(...flags);
   const origin = new URL(link).origin;
   page.on("request", (request) => new URL(request.url()).origin === origin || wrong.push(`request: ${request.url()}`));
   await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
@@ -176,6 +176,101 @@ test("what runs: hooks with level, file and content, and mistakes with their pla
   await page.getByText(/guard\.yaml:2:\d+/).waitFor();
   await page.getByText(/unknown event/).first().waitFor();
   await close(window);
+});
+
+/// A daemon with hooks that nobody has agreed to, among them those of an attacker.
+async function untrusted() {
+  const other = new Daemon();
+  other.write("shop/.openharness/hooks/lint.yaml", "name: lint\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\non_error: deny\nhandler: { type: command, command: sh .openharness/scripts/lint.sh }\n");
+  other.write("shop/.openharness/scripts/lint.sh", "exit 0\n");
+  other.write(`hostile/.openharness/scripts/${HOSTILE.replaceAll("/", "%")}.sh`, HOSTILE);
+  return other.start({ trust: "enforce" });
+}
+
+test("trust: a reader is told of the command, and may neither look nor agree", async () => {
+  const other = await untrusted();
+  const window = await open([], {}, other);
+  const { page } = window;
+  await page.goto(`${window.origin}/#/runs-what/shop`);
+  await page.getByText("hookyard ui --control").waitFor();
+  assert.equal(await page.getByRole("button", { name: /Agree|Revoke|Show what the hooks run/ }).count(), 0);
+  const refused = await page.evaluate(async () => {
+    const headers = { "x-hookyard-page": localStorage.getItem("hookyard-page-token"), "content-type": "application/json" };
+    const ask = async (method, body) => (await fetch("/v1/workspaces/shop/trust", { method, headers, body })).status;
+    return [await ask("GET"), await ask("POST", JSON.stringify({ digest: "0".repeat(64) })), await ask("DELETE")];
+  });
+  assert.deepEqual(refused, [403, 403, 403]);
+  window.wrong.splice(0); // The browser tells of them.
+  await close(window);
+  await other.stop();
+});
+
+test("trust: who may control sees what changed and agrees to exactly that, and takes it back", async () => {
+  const other = await untrusted();
+  const window = await open(["--control"], {}, other);
+  const { page } = window;
+  const lint = () => row(page, "hooks of shop", "lint");
+  const agree = async () => {
+    await page.getByRole("button", { name: "Agree to exactly this" }).click();
+    await page.getByRole("button", { name: /^Really agree/ }).click();
+  };
+  await page.goto(`${window.origin}/#/runs-what/shop`);
+  await lint().getByText("does not run: untrusted").waitFor();
+  assert.equal((await other.event("Bash", { command: "ls" }, { run_id: "before" })).verdict, "block");
+  await page.getByRole("button", { name: "Show what the hooks run" }).click();
+  await page.getByLabel("lint: definition").getByText("sh .openharness/scripts/lint.sh").waitFor();
+  await page.getByLabel(".openharness/scripts/lint.sh: changes").locator(".added", { hasText: "exit 0" }).waitFor();
+  await agree();
+  await page.getByText("Everything is trusted as it is.").waitFor();
+  await lint().getByText("runs, trusted").waitFor();
+  assert.notEqual((await other.event("Bash", { command: "ls" }, { run_id: "after" })).verdict, "block");
+
+  other.write("shop/.openharness/scripts/lint.sh", "exit 2 # changed\n");
+  await lint().getByText("does not run: modified").waitFor();
+  await page.getByRole("button", { name: "Look again" }).click();
+  const changes = page.getByLabel(".openharness/scripts/lint.sh: changes");
+  await changes.locator(".removed", { hasText: "exit 0" }).waitFor();
+  await changes.locator(".added", { hasText: "exit 2 # changed" }).waitFor();
+  // Somebody changes it once more while a person reads.
+  other.write("shop/.openharness/scripts/lint.sh", "exit 0 # sneaked in\n");
+  await agree();
+  await page.getByRole("alert").filter({ hasText: "not what was shown any more" }).waitFor();
+  await lint().getByText("does not run: modified").waitFor();
+  window.wrong.splice(0); // The browser tells of the 409.
+  await page.getByRole("button", { name: "Try again" }).click();
+  await changes.locator(".added", { hasText: "sneaked in" }).waitFor();
+  await agree();
+  await lint().getByText("runs, trusted").waitFor();
+
+  await page.getByRole("button", { name: "Revoke trust in lint" }).click();
+  await page.getByRole("button", { name: "Really revoke trust in lint" }).click();
+  await page.getByText("The trust in lint is taken back.").waitFor();
+  await lint().getByText("does not run: untrusted").waitFor();
+  await row(page, "hooks of shop", "no-force-push").getByText("runs, trusted").waitFor();
+  await close(window);
+  await other.stop();
+});
+
+test("trust: hostile files are text, and axe finds nothing serious", async () => {
+  const other = await untrusted();
+  for (const colorScheme of ["light", "dark"]) {
+    for (const viewport of [DESKTOP, PHONE]) {
+      const window = await open(["--control"], { colorScheme, viewport }, other);
+      const { page } = window;
+      await page.goto(`${window.origin}/#/runs-what/${encodeURIComponent(HOSTILE)}`);
+      await page.getByRole("button", { name: "Show what the hooks run" }).click();
+      await page.getByRole("heading", { level: 4, name: "<script>window.pwned=1" }).waitFor();
+      await page.locator("pre .added", { hasText: "<script>window.pwned=1</script>" }).first().waitFor();
+      assert.ok(!(await page.locator("body").textContent()).includes("\u202e"), "no text reorders what stands after it");
+      assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+      assert.equal(await page.locator("img, main script, iframe, object").count(), 0);
+      assert.deepEqual(await serious(page), []);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(overflow <= 0, `${overflow} pixels too wide`);
+      await close(window);
+    }
+  }
+  await other.stop();
 });
 
 test("runs: a reader cannot cancel; who may control can, at the second click", async () => {

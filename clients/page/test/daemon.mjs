@@ -74,8 +74,9 @@ export class Daemon {
     this.agent = new Agent({ keepAlive: true, maxSockets: 32 });
   }
 
-  /// Starts it, and waits until it takes events. Without `hostile`, it has no workspace of an attacker.
-  async start({ hostile: isAttacked = true } = {}) {
+  /// Starts it, and waits until it takes events. Without `hostile`, it has no workspace of an attacker; with `trust: "enforce"`,
+  /// it runs only what somebody has agreed to.
+  async start({ hostile: isAttacked = true, trust = "off" } = {}) {
     for (const [path, text] of Object.entries(HOOKS)) this.write(path, text);
     mkdirSync(join(this.directory, "home"), { recursive: true });
     const root = (name) => JSON.stringify(join(this.directory, name));
@@ -83,7 +84,7 @@ export class Daemon {
     this.write(
       "hookyard.yaml",
       `listen: { tcp: "127.0.0.1:0" }
-trust: off
+trust: ${trust}
 node: shop-1
 workspaces:
   shop: { root: ${root("shop")} }

@@ -35,7 +35,19 @@ test("numbers have their units", async () => {
 test("characters that are not seen are shown by their numbers", async () => {
   const { visible } = await load("src/visible.ts");
   assert.equal(visible("rm \u202e\u0007x\u200b\ny\tz"), "rm \\u202e\\u0007x\\u200b\ny\tz");
+  assert.equal(visible("r\u00adm\u3164\u{e0041}x"), "r\\u00adm\\u3164\\ue0041x");
   assert.equal(visible("Größe 🙂 日本"), "Größe 🙂 日本");
+});
+
+test("a text that is on one side only, or too long to compare, is shown whole", async () => {
+  const { changes } = await load("src/diff.ts");
+  const signs = (before, after) => changes(before, after).map((line) => line.sign + line.text);
+  assert.deepEqual(signs(null, "a\nb\n"), ["+a", "+b"]);
+  assert.deepEqual(signs("a", null), ["-a"]);
+  assert.deepEqual(signs(null, ""), []);
+  assert.deepEqual(signs("a", "a"), []);
+  const [old, fresh] = ["x\n".repeat(2000), "y\n".repeat(2000)];
+  assert.equal(signs(old, fresh).length, 4000);
 });
 
 test("a difference has what is on one side only", async () => {
@@ -47,5 +59,7 @@ test("a difference has what is on one side only", async () => {
   const long = Array.from({ length: 50 }, (_, number) => `line ${number}`);
   const changed = long.with(25, "changed");
   assert.deepEqual(signs(long.join("\n"), changed.join("\n")).length, 8, "three equal lines on each side");
+  const longer = Array.from({ length: 5000 }, (_, number) => `line ${number}`);
+  assert.deepEqual(signs(longer.join("\n"), longer.with(2500, "changed").join("\n")).length, 8, "what is equal at both ends is not compared");
   assert.equal(difference("x\n".repeat(2000), "y\n".repeat(2000)), undefined, "too long to compare");
 });

@@ -1,7 +1,7 @@
 //! Trust in the hooks of workspaces: whether a person has agreed to exactly what they run.
 
 mod apply;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 mod copy_writer;
 mod coverage;
 mod evaluation;
@@ -9,12 +9,12 @@ mod in_place;
 mod inspect;
 mod programs;
 mod record;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 mod review;
 mod scripts;
 mod shell_words;
 mod store;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 mod store_writer;
 mod tree;
 
@@ -29,9 +29,13 @@ pub(crate) use store::data_directory;
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
 #[cfg(feature = "cli")]
-pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
+pub(crate) use review::ReviewedHook;
+#[cfg(feature = "daemon")]
+pub(crate) use review::{ShownFile, ShownHook};
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use review::{TrustReview, revoke_trust};
 pub(in crate::config) use shell_words::trust_command;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use store::TrustError;
 #[cfg(feature = "daemon")]
 pub(crate) use store::TrustedRoots;

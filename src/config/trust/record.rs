@@ -142,9 +142,47 @@ impl Grants {
 
 impl TrustRecord {
     /// Whether it is about this hook.
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     pub(super) fn is_about(&self, root: &str, hook: &str) -> bool {
         self.root == root && self.hook == hook
+    }
+
+    /// What was agreed to besides the definition and the files, a line for each thing.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn terms(&self) -> Vec<String> {
+        let policies = &self.policies;
+        let place = if self.in_place { "in the workspace" } else { "from a private copy" };
+        let mut terms = vec![
+            term("file", &self.file),
+            term("format", &self.dialect),
+            term("level", &self.scope),
+            term("priority", &self.priority.to_string()),
+            term("handler", &self.handler),
+            term("events", &policies.events.join(", ")),
+            term("on error", &policies.on_error),
+            term("on timeout", &policies.on_timeout),
+            term("enabled", if policies.enabled { "yes" } else { "no" }),
+            term("its answer", if policies.detached { "is not waited for" } else { "is waited for" }),
+            term("runs", place),
+        ];
+        let narrowed = [
+            ("event of the agent", &policies.host_event),
+            ("matcher", &policies.matcher),
+            ("condition", &policies.condition),
+        ];
+        terms.extend(narrowed.iter().filter_map(|(what, value)| Some(term(what, value.as_deref()?))));
+        let listed = [
+            ("gets the variable", &self.grants.environment),
+            ("gets the secret", &self.grants.secrets),
+            ("connects to", &self.grants.hosts),
+            ("asks the model", &self.grants.models),
+            ("is not covered by the trust", &self.outside),
+            ("is read with a text or a variable of SHA-256", &self.texts),
+        ];
+        for (what, values) in listed {
+            terms.extend(values.iter().map(|value| term(what, value)));
+        }
+        terms
     }
 
     /// The digest of all of it.
@@ -189,6 +227,20 @@ impl TrustRecord {
         }
         changes
     }
+}
+
+/// A line of what was agreed to. It stays one line: a name with a line break must not look like another one.
+#[cfg(feature = "daemon")]
+fn term(what: &str, value: &str) -> String {
+    let mut line = format!("{what}: ");
+    for character in value.chars() {
+        if character.is_control() {
+            line.extend(character.escape_unicode());
+        } else {
+            line.push(character);
+        }
+    }
+    line
 }
 
 /// The digest of files that a hook runs, which names their private copy.
@@ -240,6 +292,12 @@ pub(super) mod tests {
             let mut now = before.clone();
             change(&mut now);
             assert_ne!(before.digest(), now.digest());
+            #[cfg(feature = "daemon")]
+            assert_ne!(
+                (before.terms(), &before.definition, &before.tree),
+                (now.terms(), &now.definition, &now.tree),
+                "what differs is shown"
+            );
             before.changes(&now)
         };
         assert_eq!(changed(&|now| now.tree = [file(b"b")].into()), ["a.sh"]);
@@ -255,6 +313,39 @@ pub(super) mod tests {
         );
         assert_eq!(changed(&|now| now.grants.secrets.push("KEY".into())), ["what it gets"]);
         assert_eq!(changed(&|now| now.priority = 1), ["where it stands among the hooks"]);
+        let others: [fn(&mut TrustRecord); 16] = [
+            |now| now.file.push('x'),
+            |now| now.dialect.push('x'),
+            |now| now.scope.push('x'),
+            |now| now.handler.push('x'),
+            |now| now.in_place = true,
+            |now| now.outside.push("x".into()),
+            |now| now.texts.push("x".into()),
+            |now| now.grants.environment.push("x".into()),
+            |now| now.grants.hosts.push("x".into()),
+            |now| now.grants.models.push("x".into()),
+            |now| now.policies.events.push("x".into()),
+            |now| now.policies.matcher = Some(String::new()),
+            |now| now.policies.host_event = Some("x".into()),
+            |now| now.policies.condition = Some("x".into()),
+            |now| now.policies.enabled = false,
+            |now| now.policies.detached = true,
+        ];
+        for change in others {
+            assert!(!changed(&change).is_empty());
+        }
+    }
+
+    #[cfg(feature = "daemon")]
+    #[test]
+    fn a_name_with_a_line_break_is_one_line_of_what_was_agreed_to() {
+        let mut hostile = record("guard");
+        hostile.grants.hosts.push("a\nruns: from a private copy\u{1b}[2J".into());
+        let terms = hostile.terms();
+        assert!(
+            terms.contains(&"connects to: a\\u{a}runs: from a private copy\\u{1b}[2J".to_owned()),
+            "{terms:?}"
+        );
     }
 
     #[test]

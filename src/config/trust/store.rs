@@ -95,7 +95,7 @@ struct FirstStoreFile {
 }
 
 impl StoreFile {
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     pub(super) fn new(records: Vec<TrustRecord>) -> Self {
         let mut file = Self { version: VERSION, trees: BTreeMap::new(), records: Vec::new() };
         for mut record in records {

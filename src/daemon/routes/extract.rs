@@ -6,7 +6,11 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{DispatchError, daemon::error::ApiError, model::WorkspaceId};
+use crate::{
+    DispatchError,
+    daemon::{error::ApiError, state::DaemonState},
+    model::WorkspaceId,
+};
 
 /// The parameter in the path.
 pub(super) struct PathParameter(pub(super) String);
@@ -45,4 +49,12 @@ pub(super) fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
 
 pub(super) fn unknown_workspace(id: &WorkspaceId) -> ApiError {
     DispatchError::UnknownWorkspace(id.clone()).into()
+}
+
+/// The error about a workspace that is not loaded, or not known at all.
+pub(super) fn absent_workspace(state: &DaemonState, id: &WorkspaceId) -> ApiError {
+    state
+        .unloaded
+        .find(id)
+        .map_or_else(|| unknown_workspace(id), |known| ApiError::not_loaded(&known.id, &known.why))
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    extract::{ApiQuery, workspace_id},
-    workspaces::{WORKSPACE_VIEW, WorkspaceView, absent_workspace},
+    extract::{ApiQuery, absent_workspace, workspace_id},
+    workspaces::{WORKSPACE_VIEW, WorkspaceView},
 };
 use crate::daemon::{
     error::ApiError,

@@ -69,6 +69,11 @@ pub(super) const RUN_ERRORS: &[ErrorResponse] = &[
 ];
 pub(super) const MANAGED: &[ErrorResponse] =
     &[(409, "The daemon is a node of a cluster, whose workspaces are those of its settings")];
+pub(super) const INVALID_REVIEW: &[ErrorResponse] = &[(400, "The ID, the query or the body is invalid")];
+pub(super) const NO_TRUST: &[ErrorResponse] = &[(
+    409,
+    "The hooks are not what was shown, the record of trust cannot be used, or the daemon is a node of a cluster",
+)];
 pub(super) const NOT_REGISTERED: &[ErrorResponse] =
     &[(409, "The directory belongs to another workspace, or the daemon is a node of a cluster")];
 pub(super) const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] =
@@ -79,6 +84,8 @@ pub(super) const SIGN_IN_ERRORS: &[ErrorResponse] = &[
 ];
 pub(super) const UNKNOWN_DECISION: &[ErrorResponse] =
     &[(400, "The ID is invalid"), (404, "The decision is not kept")];
+pub(super) const UNKNOWN_TRUST: &[ErrorResponse] =
+    &[(404, "The workspace is unknown, or no trusted hook has the name")];
 pub(super) const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")];
 
 /// The schema of a string that is not restricted.

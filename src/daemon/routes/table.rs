@@ -26,7 +26,7 @@ use super::{
     },
     status::{self, BROKEN_WORKSPACE, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING},
     stop::{DRAIN, HANDOVER, HANDOVER_REQUEST},
-    stream,
+    stream, trust,
     worker_status::DEGRADED_HOOK,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
@@ -42,7 +42,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 35] = [
+static COMPONENTS: [&Component; 37] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
@@ -76,12 +76,14 @@ static COMPONENTS: [&Component; 35] = [
     &NOT_LOADED_WORKSPACE,
     &REQUIRED_MISSING,
     &status::STATUS,
+    &trust::TRUST_AGREEMENT,
+    &trust::TRUST_REVIEW_VIEW,
     &WORKSPACE_DETAILS,
     &WORKSPACE_VIEW,
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 30] = [
+pub(super) static ROUTES: [Route; 31] = [
     Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
@@ -243,6 +245,7 @@ pub(super) static ROUTES: [Route; 30] = [
             },
         ],
     },
+    trust::TRUST,
     Route {
         path: "/v1/reload",
         limit: RequestLimit::Exempt,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     data_status::{LastGoodFile, last_good_schema},
-    extract::{ApiQuery, PathParameter, unknown_workspace, workspace_id},
+    extract::{ApiQuery, PathParameter, absent_workspace, unknown_workspace, workspace_id},
     trust::{HookTrustView, hook_trust_schema},
 };
 use crate::{
@@ -302,14 +302,6 @@ pub(super) async fn remove(
 /// and the others would not know.
 fn refuse_on_node(state: &DaemonState) -> Result<(), ApiError> {
     if state.settings.cluster.enabled { Err(ApiError::managed()) } else { Ok(()) }
-}
-
-/// The error about a workspace that is not loaded, or not known at all.
-pub(super) fn absent_workspace(state: &DaemonState, id: &WorkspaceId) -> ApiError {
-    state
-        .unloaded
-        .find(id)
-        .map_or_else(|| unknown_workspace(id), |known| ApiError::not_loaded(&known.id, &known.why))
 }
 
 /// The dialects that hook files are written in.

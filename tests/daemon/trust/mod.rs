@@ -4,6 +4,7 @@
 
 mod in_place;
 mod places;
+mod review;
 
 use std::{
     fs,

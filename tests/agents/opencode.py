@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -21,6 +22,9 @@ PLUGIN = Path(__file__).resolve().parents[2] / "config/opencode/hookyard.js"
 PRE, POST = "PreToolUse", "PostToolUse"
 # Commands that a call needs: without their answer it is denied.
 GUARDS = json.dumps({command: {"on_error": "deny", "on_timeout": "deny"} for command in ("exit 1", "sleep 60")})
+# What the first session installs beside its plugins, from a registry; the others would need a minute for it, each.
+PACKAGES = tempfile.TemporaryDirectory(prefix="agents-")
+PACKAGE_FILES = ["node_modules", "package.json", "package-lock.json"]
 # More than the daemon takes in an event.
 TOO_BIG = 20 << 20
 
@@ -151,6 +155,21 @@ def answer_with(path, answer):
     threading.Thread(target=serve, daemon=True).start()
 
 
+def give_packages(directory):
+    """Gives a directory of plugins what an earlier session has installed."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for file in Path(PACKAGES.name).iterdir():
+        (directory / file.name).symlink_to(file)
+
+
+def keep_packages(directory):
+    """Keeps what a session has installed beside its plugins."""
+    for name in PACKAGE_FILES:
+        kept = Path(PACKAGES.name) / name
+        if not kept.exists() and (directory / name).exists():
+            (directory / name).rename(kept)
+
+
 def run(hooks, turns, *, other=None):
     """One session: what ran, and what the model read of the tools."""
     with Session(HOOKYARD) as session:
@@ -164,6 +183,8 @@ def run(hooks, turns, *, other=None):
         plugins = session.project / ".opencode/plugins"
         plugins.mkdir(parents=True)
         shutil.copy(PLUGIN, plugins)
+        give_packages(plugins.parent)
+        give_packages(session.home / ".config/opencode")
         options = {"baseURL": f"http://127.0.0.1:{session.model(turns)}/v1", "apiKey": "none"}
         provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"mock": {"name": "mock"}}}
         config = {"model": "mock/mock", "permission": {"bash": "allow", "edit": "allow"}, "provider": {"mock": provider}}
@@ -175,6 +196,7 @@ def run(hooks, turns, *, other=None):
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         }
         session.run([AGENT, "run", "go"], environment)
+        keep_packages(plugins.parent)
         requests = session.requests()
         last = requests[-1]["messages"] if requests else []
         return session.ran(), [session.plain(str(message["content"])) for message in last if message["role"] == "tool"]

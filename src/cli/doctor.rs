@@ -173,7 +173,7 @@ impl AgentCheck<'_> {
         let above = connection.file.parent().unwrap_or(&connection.root);
         let boundary = if above.starts_with(&connection.root) { &connection.root } else { above };
         let read = AgentSettingsFile::read(&connection.file, boundary);
-        let settings = match read.map(|read| AgentSettings::read(self.agent, read.bytes.as_deref())) {
+        let settings = match read.map(|it| AgentSettings::read(self.agent, &it.path, it.bytes.as_deref())) {
             Ok(Ok(settings)) => settings,
             Ok(Err(error)) => {
                 let text = format!("{file} {error}: the agent may run without hooks");

@@ -200,8 +200,8 @@ const BASE: NativeDialect = NativeDialect {
         ],
         unread: &[],
         bare_file: None,
-        // Its reader is no JavaScript: a number beyond a double costs it the file.
-        beside_json: BesideJson::CommentsAlone,
+        // The user's settings have a reader in JavaScript, and those of a project another one.
+        beside_json: BesideJson::NothingIn(".github/copilot"),
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::Whole,
         matcher: |value, row| whole_regex(value, row, TOOLS),

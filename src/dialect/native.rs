@@ -1,6 +1,6 @@
 //! A dialect with native event names: its event table, its fields, and the functions in which it differs.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, path::Path};
 
 use super::{
     document::{with_finite_numbers, without_comments, without_trailing_commas},
@@ -128,17 +128,22 @@ impl NativeDialect {
         self.rows.iter().map(|row| (row.name, row.kind))
     }
 
-    /// The text of one of its settings files as plain JSON, everything in its line and column.
-    pub(crate) fn plain_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.settings.beside_json {
-            BesideJson::Nothing => Cow::Borrowed(text),
-            BesideJson::CommentsAlone => Cow::Owned(without_comments(text)),
+    /// The text of this settings file as plain JSON, everything in its line and column.
+    pub(crate) fn plain_json<'t>(&self, text: &'t str, file: &Path) -> Cow<'t, str> {
+        match self.settings.beside_json_in(file) {
+            BesideJson::Nothing | BesideJson::NothingIn(_) => Cow::Borrowed(text),
             BesideJson::LargeNumbers => Cow::Owned(with_finite_numbers(text)),
             BesideJson::Comments => Cow::Owned(with_finite_numbers(&without_comments(text))),
             BesideJson::CommentsAndCommas => {
                 Cow::Owned(with_finite_numbers(&without_trailing_commas(&without_comments(text))))
             }
         }
+    }
+
+    /// Whether this settings file may begin with a byte order mark.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn allows_byte_order_mark(&self, file: &Path) -> bool {
+        self.settings.beside_json_in(file) != BesideJson::Nothing
     }
 
     /// Whether an entry of an event may be a hook itself.

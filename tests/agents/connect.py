@@ -114,8 +114,11 @@ PROJECT_FILES = {
     "codebuddy": (".codebuddy/settings.local.json", "PreToolUse"), "codex": (".codex/hooks.json", "PreToolUse"),
 }
 ENTRY = '[ {"hooks": [ {"type":"command", "command": "echo \\u00fc \\ud83e\\udd89 ü" } ]} ]'
-# JavaScript takes such a number for infinite; Codex and Copilot CLI refuse the file.
+# JavaScript takes such a number for infinite; Codex refuses the file, and Copilot CLI that of a project.
 BEYOND_A_DOUBLE = "a number beyond a double"
+# The same for this; Gemini CLI does not start with it.
+MARK = "a mark of UTF-8"
+REFUSED = {("codex", "user"), ("codex", "project"), ("copilot", "project")}
 # Settings in unusual bytes; none: no file.
 BYTES = {
     "no file": None,
@@ -125,7 +128,7 @@ BYTES = {
     "empty hooks": b'{"hooks":{}}\n\n\n',
     "tabs, without an end": '{\n\t"hooks": {\n\t\t"EVENT": HOOKS\n\t}\n}',
     "ends of Windows": '{\r\n  "a": 1.50e+2,\r\n  "hooks": {"EVENT": HOOKS}\r\n}\r\n',
-    "a mark of UTF-8": '\ufeff{"hooks": {"EVENT":HOOKS}, "b": [1,\n 2 ]}\n',
+    MARK: '\ufeff{"hooks": {"EVENT":HOOKS}, "b": [1,\n 2 ]}\n',
     "one line": '{"z":{"y":"\\u0041"},"hooks":{"EVENT":HOOKS},"a":1e300}',
     BEYOND_A_DOUBLE: '{"a":1e400,"hooks":{"EVENT":HOOKS}}',
 }
@@ -240,9 +243,9 @@ def try_bytes(name):
     wrong = []
     project_file, event = PROJECT_FILES[name]
     for what, text in BYTES.items():
-        if name in ("codex", "copilot") and what == BEYOND_A_DOUBLE:
-            continue
         for level, adopts in ((level, adopts) for level in ("user", "project") for adopts in (False, True)):
+            if what in (BEYOND_A_DOUBLE, MARK) and (name, level) in REFUSED:
+                continue
             with Session(HOOKYARD) as session:
                 user_file = AGENTS[name][0](session, 0)[0]
                 file = session.home / user_file if level == "user" else session.project / project_file

@@ -278,7 +278,7 @@ fn before_connecting(
 
 /// The settings in a file.
 pub(super) fn settings_in(agent: &AgentProfile, file: &AgentSettingsFile) -> Result<AgentSettings, CliError> {
-    AgentSettings::read(agent, file.bytes.as_deref()).map_err(|error| invalid(file, &error))
+    AgentSettings::read(agent, &file.path, file.bytes.as_deref()).map_err(|error| invalid(file, &error))
 }
 
 pub(super) fn own_hooks_of(agent: &AgentProfile, file: &AgentSettingsFile) -> Result<usize, CliError> {

@@ -1,7 +1,7 @@
 //! The entries of hookyard in the settings file of an agent: adds and removes them, and leaves every other byte as it is;
 //! and the hooks of the agent itself, which can be moved out and back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jsonc_parser::{
     ParseOptions,
@@ -78,6 +78,8 @@ pub(in crate::cli) struct AgentSettings {
     /// The text before the first brace that is no part of the JSON.
     mark: &'static str,
     root: CstRootNode,
+    /// Where they are.
+    file: PathBuf,
     /// Whether an element of an event may be a hook itself.
     has_bare_hooks: bool,
 }
@@ -86,15 +88,24 @@ impl AgentSettings {
     /// Reads a settings file; `None` for one that does not exist.
     ///
     /// Returns an error if the agent itself could not read it.
-    pub(in crate::cli) fn read(agent: &AgentProfile, bytes: Option<&[u8]>) -> Result<Self, EntriesError> {
+    pub(in crate::cli) fn read(
+        agent: &AgentProfile,
+        file: &Path,
+        bytes: Option<&[u8]>,
+    ) -> Result<Self, EntriesError> {
         let text = str::from_utf8(bytes.unwrap_or_default());
         let text = text.map_err(|_| EntriesError("is not UTF-8".to_owned()))?;
+        let is_refused = |native: &NativeDialect| !native.allows_byte_order_mark(file);
         let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
+            Some(_) if agent.native().is_some_and(is_refused) => {
+                let why = "begins with a byte order mark, with which the agent does not read it";
+                return Err(EntriesError(why.to_owned()));
+            }
             Some(rest) => ("\u{feff}", rest),
             None => ("", text),
         };
         let text = if text.trim().is_empty() { NO_SETTINGS } else { text };
-        let plain = agent.native().map_or(text.into(), |native| native.plain_json(text));
+        let plain = agent.native().map_or(text.into(), |native| native.plain_json(text, file));
         // Not the lenient reader below: what the agent rejects is not changed. It also bounds the depth.
         check_json(&plain).map_err(|error| {
             EntriesError(format!("is not valid JSON: {}, at line {}", error.message, error.line))
@@ -105,7 +116,7 @@ impl AgentSettings {
             return Err(EntriesError("is not a JSON object".to_owned()));
         }
         let has_bare_hooks = agent.native().is_some_and(NativeDialect::allows_bare_hooks);
-        Ok(Self { mark, root, has_bare_hooks })
+        Ok(Self { mark, root, file: file.to_owned(), has_bare_hooks })
     }
 
     pub(in crate::cli) fn text(&self) -> String {
@@ -150,7 +161,7 @@ impl AgentSettings {
 
     /// What the file says that keeps the agent from running the entries of hookyard, as a phrase.
     pub(in crate::cli) fn disabled_by(&self, agent: &AgentProfile) -> Option<String> {
-        dialect::disabling_phrase(agent.native()?, &self.text(), ENTRY_NAME)
+        dialect::disabling_phrase(agent.native()?, (&self.text(), &self.file), ENTRY_NAME)
     }
 
     /// Puts these entries in the place of the ones that are there.
@@ -194,7 +205,7 @@ impl AgentSettings {
         if self.own_hooks(agent).is_empty() {
             return Ok(None);
         }
-        let taken = Self::read(agent, Some(self.text().as_bytes()))?;
+        let taken = Self::read(agent, &self.file, Some(self.text().as_bytes()))?;
         taken.remove_entries(agent);
         taken.remove_all_but_hooks();
         self.remove_where(|event, handler| own_entry(agent, event, handler).is_none());
@@ -380,19 +391,23 @@ mod tests {
         &AGENTS[0]
     }
 
+    fn file() -> &'static Path {
+        Path::new("settings.json")
+    }
+
     fn entry(event: &str) -> AgentEntry {
         let command = "/usr/bin/hookyard relay --dialect claude --if-down block".to_owned();
         AgentEntry { event: event.to_owned(), command, timeout: Some("630".to_owned()) }
     }
 
     fn connected(agent: &AgentProfile, text: &str) -> String {
-        let settings = AgentSettings::read(agent, Some(text.as_bytes())).unwrap();
+        let settings = AgentSettings::read(agent, file(), Some(text.as_bytes())).unwrap();
         settings.set_entries(agent, &[entry("PreToolUse"), entry("Stop")]).unwrap();
         settings.text()
     }
 
     fn disconnected(agent: &AgentProfile, text: &str) -> String {
-        let settings = AgentSettings::read(agent, Some(text.as_bytes())).unwrap();
+        let settings = AgentSettings::read(agent, file(), Some(text.as_bytes())).unwrap();
         settings.remove_entries(agent);
         settings.text()
     }
@@ -415,7 +430,7 @@ mod tests {
             "{\"hooks\":{\"Notification\":[]}}\n".to_owned(),
         ] {
             let after = connected(claude(), &text);
-            let settings = AgentSettings::read(claude(), Some(after.as_bytes())).unwrap();
+            let settings = AgentSettings::read(claude(), file(), Some(after.as_bytes())).unwrap();
             assert_eq!(settings.entries(claude()), [entry("PreToolUse"), entry("Stop")], "{after}");
             assert_eq!(connected(claude(), &after), after, "twice changes nothing");
             let value = |text: &str| {
@@ -431,7 +446,7 @@ mod tests {
     fn comments_stay_where_the_agent_takes_them() {
         let gemini = &AGENTS[1];
         let text = "// mine\n{\n  // the theme, \"hooks\": {\n  \"theme\": \"x//y\", /* b */\n  \"hooks\": {} // none\n}\n";
-        let settings = AgentSettings::read(gemini, Some(text.as_bytes())).unwrap();
+        let settings = AgentSettings::read(gemini, file(), Some(text.as_bytes())).unwrap();
         let command = "/usr/bin/hookyard relay --dialect gemini".to_owned();
         let entry = AgentEntry { event: "BeforeTool".to_owned(), command, timeout: None };
         settings.set_entries(gemini, &[entry]).unwrap();
@@ -439,7 +454,7 @@ mod tests {
         for comment in ["// mine", "// the theme, \"hooks\": {", "/* b */", "// none", "\"x//y\""] {
             assert!(after.contains(comment), "{after}");
         }
-        let refused = AgentSettings::read(claude(), Some(text.as_bytes()));
+        let refused = AgentSettings::read(claude(), file(), Some(text.as_bytes()));
         assert!(refused.is_err_and(|error| error.0.contains("not valid JSON")));
     }
 
@@ -455,13 +470,13 @@ mod tests {
             ("{\"hooks\": []}", "`hooks` that is not an object"),
             ("{\"hooks\": {\"Stop\": {}}}", "`hooks.Stop` that is not a list"),
         ] {
-            let read = AgentSettings::read(claude(), Some(text.as_bytes()));
+            let read = AgentSettings::read(claude(), file(), Some(text.as_bytes()));
             let done = read.and_then(|settings| settings.set_entries(claude(), &[entry("Stop")]));
             assert!(done.as_ref().is_err_and(|error| error.0.contains(expected)), "{text}: {done:?}");
         }
         let deep = "[".repeat(200_000);
-        assert!(AgentSettings::read(claude(), Some(deep.as_bytes())).is_err());
-        assert!(AgentSettings::read(claude(), Some(b"{\"a\": \"\xff\"}")).is_err());
+        assert!(AgentSettings::read(claude(), file(), Some(deep.as_bytes())).is_err());
+        assert!(AgentSettings::read(claude(), file(), Some(b"{\"a\": \"\xff\"}")).is_err());
     }
 
     #[test]

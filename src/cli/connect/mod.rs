@@ -25,7 +25,7 @@ pub(super) use place::is_below;
 pub(super) use settings_file::AgentSettingsFile;
 
 use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
-use change::{Backup, ConnectionChange, MovedHooks, adopt, adoption_notes, own_hooks_of};
+use change::{Backup, ConnectionChange, MovedHooks, adopt, adoption_notes, own_hooks_of, settings_in};
 use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, step, store_of};
 use search_path::DaemonSearchPath;
 use service::DaemonServices;
@@ -174,8 +174,7 @@ impl ConnectCommand {
         (daemon, store): (DaemonCommand, &ConnectionStore),
     ) -> Result<ConnectionChange<'a>, CliError> {
         let file = AgentSettingsFile::read(&place.file, &place.boundary)?;
-        let text =
-            AgentSettings::read(agent, file.bytes.as_deref()).map_err(|error| invalid(&file, &error))?;
+        let text = settings_in(agent, &file)?;
         let known = record.connections.iter().find(|known| known.is_of(agent.dialect, &file.path));
         let version = installed.and_then(|installed| installed.version);
         let present = text.entries(agent);
@@ -204,7 +203,8 @@ impl ConnectCommand {
         text.set_entries(agent, &entries).map_err(|error| invalid(&file, &error))?;
         let after = text.text();
         // What was written must be what the agent reads.
-        AgentSettings::read(agent, Some(after.as_bytes())).map_err(|error| invalid(&file, &error))?;
+        AgentSettings::read(agent, &file.path, Some(after.as_bytes()))
+            .map_err(|error| invalid(&file, &error))?;
         if self.if_down == ConnectIfDown::Allow {
             notes.push("without a daemon, the agent goes on without hooks (`--if-down allow`)".to_owned());
         }
@@ -320,12 +320,12 @@ impl ConnectCommand {
 fn tune_offer(change: &ConnectionChange<'_>) -> Option<String> {
     let root = shell_quoted(&change.place.root);
     let tune = format!("`hookyard tune --dialect {} --workspace {root}` {TUNE_OFFER}", change.agent.dialect);
-    let (text, offer) = match &change.adopted {
-        Some(MovedHooks { text: Some(text), .. }) => (Some(text.as_bytes()), tune),
-        Some(MovedHooks { file, .. }) => (file.bytes.as_deref(), tune),
-        None => (Some(change.after.as_bytes()), TUNE_AFTER_ADOPTION.to_owned()),
+    let (file, text, offer) = match &change.adopted {
+        Some(MovedHooks { file, text: Some(text), .. }) => (file, Some(text.as_bytes()), tune),
+        Some(MovedHooks { file, .. }) => (file, file.bytes.as_deref(), tune),
+        None => (&change.file, Some(change.after.as_bytes()), TUNE_AFTER_ADOPTION.to_owned()),
     };
-    let settings = AgentSettings::read(change.agent, text).ok()?;
+    let settings = AgentSettings::read(change.agent, &file.path, text).ok()?;
     settings.has_own_commands(change.agent).then_some(offer)
 }
 

@@ -61,7 +61,7 @@ pub fn read_settings(
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
 ) -> (SettingsHooks, Vec<Diagnostic>) {
-    let json = json_of(native, bytes);
+    let json = json_of(native, bytes, file);
     let document = match Document::parse_json(&json, file) {
         Ok(document) => document,
         Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
@@ -96,9 +96,13 @@ pub fn read_settings(
 
 /// What a settings file says that keeps its agent from running a hook of the file by this name, as a phrase.
 #[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) fn disabling_phrase(native: &NativeDialect, text: &str, hook: &str) -> Option<String> {
-    let json = json_of(native, text.as_bytes());
-    let document = Document::parse_json(&json, Path::new("")).ok()?;
+pub(crate) fn disabling_phrase(
+    native: &NativeDialect,
+    (text, file): (&str, &Path),
+    hook: &str,
+) -> Option<String> {
+    let json = json_of(native, text.as_bytes(), file);
+    let document = Document::parse_json(&json, file).ok()?;
     let root = document.root()?;
     let hooks = root.get("hooks").and_then(|value| value.mapping());
     let syntax = native.settings.disable;
@@ -115,8 +119,8 @@ pub(crate) fn disabling_phrase(native: &NativeDialect, text: &str, hook: &str) -
 }
 
 /// The text of a settings file without what its agent allows beside JSON.
-fn json_of<'b>(native: &NativeDialect, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-    match str::from_utf8(bytes).map(|text| native.plain_json(text)) {
+fn json_of<'b>(native: &NativeDialect, bytes: &'b [u8], file: &Path) -> Cow<'b, [u8]> {
+    match str::from_utf8(bytes).map(|text| native.plain_json(text, file)) {
         Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
         _ => Cow::Borrowed(bytes),
     }

@@ -53,21 +53,32 @@ impl SettingsFormat {
     pub(in crate::dialect) fn is_bare(&self, file: &Path) -> bool {
         self.bare_file.is_some_and(|name| file.file_name() == Some(OsStr::new(name)))
     }
+
+    /// What the agent allows in this file beside JSON.
+    pub(in crate::dialect) fn beside_json_in(&self, file: &Path) -> BesideJson {
+        match self.beside_json {
+            BesideJson::NothingIn(directory) => {
+                let is_in = file.parent().is_some_and(|parent| parent.ends_with(directory));
+                if is_in { BesideJson::Nothing } else { BesideJson::CommentsAndCommas }
+            }
+            other => other,
+        }
+    }
 }
 
 /// What files may have beside JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum BesideJson {
-    /// Nothing.
+    /// Nothing, and no byte order mark before it.
     Nothing,
-    /// Comments alone.
-    CommentsAlone,
     /// Numbers beyond a double, which programs in JavaScript take for infinite.
     LargeNumbers,
     /// These, and comments.
     Comments,
     /// These, and a comma behind the last element.
     CommentsAndCommas,
+    /// All that, and nothing in files of this directory.
+    NothingIn(&'static str),
 }
 
 /// The keys that mean something in settings files.

@@ -179,7 +179,7 @@ fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
         ("claude", ".claude/settings.json", true),
         ("qwen", ".qwen/settings.json", true),
         ("gemini", ".gemini/settings.json", true),
-        ("copilot", ".copilot/settings.json", false),
+        ("copilot", ".copilot/settings.json", true),
         ("codebuddy", ".codebuddy/settings.json", true),
         ("codex", ".codex/hooks.json", false),
     ] {
@@ -193,6 +193,43 @@ fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
         assert!(after.contains("\"a\": 1e400,\n \"b\": [-1E+999]"), "{agent}: {after}");
         home.run(&["disconnect", agent]);
         assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
+    }
+}
+
+#[test]
+fn codex_is_not_connected_by_a_file_with_a_byte_order_mark_because_it_would_not_read_it() {
+    let home = Home::new();
+    let before = "\u{feff}{\"hooks\": {}}";
+    let file = home.write(".codex/hooks.json", before);
+    let done = home.run(&["connect", "codex"]);
+    assert!(
+        done.err.contains("begins with a byte order mark") && done.err.contains("was not changed"),
+        "{done:?}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}
+
+/// It reads the user's settings with a reader of JavaScript, and a project's with another.
+#[test]
+fn what_copilot_takes_beside_json_depends_on_the_file() {
+    for (text, why) in [
+        ("// mine\n{}", "is not valid JSON"),
+        ("{/* mine */}", "is not valid JSON"),
+        ("{\"a\": 1,}", "is not valid JSON"),
+        ("{\"a\": 1e400}", "is not valid JSON"),
+        ("\u{feff}{}", "begins with a byte order mark"),
+    ] {
+        let home = Home::new();
+        let user = home.write(".copilot/settings.json", text);
+        let project = home.write("shop/.github/copilot/settings.local.json", text);
+        for (file, place, is_taken) in [(user, &[][..], true), (project, &["--project", "shop"], false)] {
+            let done = home.run(&[&["connect", "copilot"], place].concat());
+            let after = fs::read_to_string(&file).unwrap();
+            assert_eq!(after != text && after.contains(" relay "), is_taken, "{text}: {done:?}");
+            assert_eq!(done.err.contains(why), !is_taken, "{text}: {done:?}");
+            home.run(&[&["disconnect", "copilot"], place].concat());
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
     }
 }
 

@@ -106,7 +106,11 @@ function reply(r, event, isAlone, isSequential) {
   let names = r.chance(0.9) ? OWN[event] : Object.keys(WORDS);
   // Changes of a request add up with hookyard, one after the other.
   if (isSequential && !isAlone) names = names.filter((name) => name !== "llm_request");
-  const json = JSON.stringify(answer(r, event, isAlone, names));
+  const made = answer(r, event, isAlone, names);
+  // Of a text or a list, the next hook would be given the parts as arguments.
+  const changed = made.hookSpecificOutput?.tool_input;
+  if (isSequential && (typeof changed === "string" || Array.isArray(changed))) delete made.hookSpecificOutput.tool_input;
+  const json = JSON.stringify(made);
   const odd = JSON.stringify(r.of([null, 0, 5, true, [], ["a"]]));
   const out = r.of([json, json, json, json, json, json, "", r.of(TEXTS), JSON.stringify(json), `${json} `, `\ufeff${json}`, `log\n${json}`, json.slice(0, -1), odd, `[${json}]`]);
   return { out, err: r.chance(0.2) ? r.of(["oops", json, ""]) : "", code: r.of([0, 0, 0, 0, 0, 0, 1, 2, 2, 3]), at: r.chance(0.1) ? "err" : "out" };

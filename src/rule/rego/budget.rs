@@ -137,6 +137,15 @@ fn spend(steps: usize) {
     }
 }
 
+/// Spends a step within one of the interpreter's, and looks at the time. Returns whether there are more.
+pub(super) fn spend_step() -> bool {
+    let Some(mut spent) = SPENT.get() else { return true };
+    spent.spend(1);
+    spent.look_at_time();
+    SPENT.set(Some(spent));
+    spent.exceeded.is_none()
+}
+
 /// Spends all steps: what is asked for would take too much.
 pub(super) fn exhaust() {
     spend(usize::MAX);

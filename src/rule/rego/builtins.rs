@@ -1,8 +1,8 @@
 //! The built-ins that policies may call. None reads or writes anything, and none waits.
 
-use regorus::{Engine, Value};
+use regorus::Value;
 
-use super::{bounded, budget};
+use super::{budget, size::made};
 
 /// The longest list of numbers that a policy makes.
 const LONGEST_RANGE: i64 = 65_536;
@@ -147,20 +147,12 @@ pub(super) fn refusal(name: &str) -> (String, String) {
     }
 }
 
-/// Puts bounded forms in the place of built-ins whose results have no bound. What a built-in is given that it does not take is
-/// a failure of it, or if it is not `strict`, no value.
-///
-/// Returns whether they are in their place.
-pub(super) fn bound(engine: &mut Engine, is_strict: bool) -> bool {
-    let ranges = [("numbers.range", 2), ("numbers.range_step", 3)];
-    ranges.into_iter().all(|(name, arguments)| {
-        engine.add_extension(name.to_owned(), arguments, Box::new(|args| Ok(range(&args)))).is_ok()
-    }) && bounded::bound(engine, is_strict)
-}
+/// The built-ins that make a list of numbers, with how many they are given.
+pub(super) const RANGES: [(&str, u8); 2] = [("numbers.range", 2), ("numbers.range_step", 3)];
 
 /// The whole numbers from the first one to the second, in steps of the third. One that is longer than any policy needs takes
 /// all steps.
-fn range(args: &[Value]) -> Value {
+pub(super) fn range(args: &[Value]) -> Value {
     let number = |at: usize| args.get(at).and_then(|value| value.as_i64().ok());
     let (Some(from), Some(to)) = (number(0), number(1)) else { return Value::Undefined };
     let step = if args.len() > 2 { number(2).unwrap_or_default() } else { 1 };
@@ -175,5 +167,7 @@ fn range(args: &[Value]) -> Value {
     }
     let direction = if distance < 0 { -step } else { step };
     let numbers = (0..i64::try_from(count).unwrap_or_default()).map(|at| Value::from(from + at * direction));
-    Value::from(numbers.collect::<Vec<_>>())
+    let numbers = Value::from(numbers.collect::<Vec<_>>());
+    budget::spend_on_text(made(&numbers));
+    numbers
 }

@@ -4,7 +4,7 @@ use regorus::{Engine, PolicyLengthConfig};
 use serde_json::Value;
 
 use super::{
-    budget, builtins,
+    bounded, budget,
     mistake::{PolicyMistake, PolicyPlace, read_error},
     source::{ENTRY, PolicySource},
     syntax::{WrittenRule, read_rule, static_path},
@@ -77,7 +77,7 @@ fn imported(import: &Value, text: &str) -> Option<(String, Vec<String>)> {
 ///
 /// Returns what is wrong if it cannot.
 pub(super) fn prepare(engine: &mut Engine, entry: &str, is_strict: bool) -> Result<(), PolicyMistake> {
-    if !budget::is_installed() || !builtins::bound(engine, is_strict) {
+    if !budget::is_installed() || !bounded::bound(engine, is_strict) {
         let message = "the steps of policies cannot be counted";
         let help = "remove the other use of the crate `regorus` from this program";
         return Err(PolicyMistake::new(message, help));

@@ -12,6 +12,7 @@ mod document;
 mod engine;
 mod graph;
 mod mistake;
+mod native;
 mod package;
 mod policy;
 mod routing;

@@ -14,6 +14,9 @@ const TOO_LONG: usize = LONGEST_JSON + 1;
 /// What a number counts as, in bytes.
 pub(super) const NUMBER: usize = 32;
 
+/// What an element of a list takes, in bytes.
+pub(super) const PART: usize = 24;
+
 /// The most digits of a number, about. Numbers grow as they are multiplied.
 pub(super) const MOST_DIGITS: usize = 4_096;
 
@@ -97,6 +100,44 @@ pub(super) fn count_all(value: &Value) -> usize {
         }
     }
     add(0, value)
+}
+
+/// How many elements the parts of a value have together.
+pub(super) fn count_parts(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(count).fold(0, usize::saturating_add),
+        Value::Set(items) => items.iter().map(count).fold(0, usize::saturating_add),
+        _ => 0,
+    }
+}
+
+/// How many values the paths to all parts of a value have together.
+pub(super) fn walked(value: &Value) -> usize {
+    fn add(sum: usize, value: &Value, depth: usize) -> usize {
+        let sum = sum + 2 + depth;
+        match value {
+            _ if sum > LONGEST_JSON => sum,
+            Value::Array(items) => items.iter().fold(sum, |sum, item| add(sum, item, depth + 1)),
+            Value::Set(items) => items.iter().fold(sum, |sum, item| add(sum, item, depth + 1)),
+            Value::Object(fields) => fields.iter().fold(sum, |sum, (_, item)| add(sum, item, depth + 1)),
+            _ => sum,
+        }
+    }
+    add(0, value, 0)
+}
+
+/// The bytes that a value takes without what its parts share with others, about.
+pub(super) fn made(value: &Value) -> usize {
+    fn texts<'v>(items: impl Iterator<Item = &'v Value>) -> usize {
+        items.map(|item| if let Value::String(text) = item { PART + text.len() } else { PART }).sum()
+    }
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => texts(items.iter()),
+        Value::Set(items) => texts(items.iter()),
+        Value::Object(fields) => texts(fields.values()).saturating_mul(2),
+        _ => 0,
+    }
 }
 
 /// How deep a value nests.

@@ -22,6 +22,7 @@ import promises
 import refusals
 import report
 import stores
+import throttled
 from cluster import Cluster, Shape, answers
 from faults import FAULTS
 from hosts import Load
@@ -165,7 +166,10 @@ def arguments() -> argparse.Namespace:
     measuring = commands.add_parser("capacity", help="processor time per event of balancer, nodes and hosts")
     measuring.add_argument("--seconds", type=float, default=5.0)
     measuring.add_argument("--connections", type=int, default=16)
-    for command in (starting, checking, showing, measuring):
+    slow = commands.add_parser("throttled", help="what 1, 2, 4 and 8 nodes with a tenth of a processor each answer, and a simulation of more")
+    slow.add_argument("--nodes", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2, 4, 8], metavar="N,…")
+    slow.add_argument("--seconds", type=float, default=8.0, help="for each rate that is tried (default: 8)")
+    for command in (starting, checking, showing, measuring, slow):
         kinds = ("nats", "none", "both") if command is checking else ("nats", "none")
         where = f"where nodes keep halts: in a store, or each alone (default: {STORE})"
         command.add_argument("--store", choices=kinds, default=STORE, help=where)
@@ -185,13 +189,13 @@ def main() -> int:
     options = arguments()
     commands = {"up": up, "down": down, "status": status, "check": check}
     commands |= {"demo": demo.run, "promises": promises.run, "refusals": refusals.run, "capacity": capacity.run}
-    commands |= {"lifecycle": lifecycle.run}
+    commands |= {"lifecycle": lifecycle.run, "throttled": throttled.run}
     try:
         if options.command not in ("down", "status"):
             options.program = program(options.program)
             promised = {"unsure": getattr(options, "unsure", "answer"), "halts": getattr(options, "halts", "watch")}
             options.shape = Shape(options.program, **promised)
-            if options.command in ("up", "demo", "capacity"):
+            if options.command in ("up", "demo", "capacity", "throttled"):
                 options.shape = shapes(options)[0]
         return commands[options.command](options)
     except FileExistsError:

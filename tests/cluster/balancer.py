@@ -10,6 +10,7 @@ from pathlib import Path
 from processes import Process, Startable, start
 
 SHIPPED = Path(__file__).resolve().parents[2] / "config/cluster/haproxy.cfg"
+# The servers in it. There may be fewer, or more.
 SERVERS = ("n1", "n2", "n3")
 # What is left out to see what it is good for.
 STICK = ("    stick-table", "    stick on")
@@ -68,6 +69,8 @@ def configuration(address: str, nodes: dict[str, str], stick: bool, retries: boo
         text = replaced(text, f"    server {name} 10.0.0.1{name[1:]}:8787 ", f"    server {name} {nodes.get(name)} ")
         if name not in nodes:
             text = _without(text, (f"    server {name} ",))
+    # The servers are the end of the file.
+    text += "".join(f"    server {name} {address} tcp-ut 3s\n" for name, address in nodes.items() if name not in SERVERS)
     if not stick:
         text = _without(text, STICK)
     if not retries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import signal
@@ -20,6 +21,7 @@ from nodes import Node, alone, get
 from ports import free_port, is_free
 from processes import Process, wait_for
 from stores import Store
+from throttle import Group
 
 RECORD = "cluster.json"
 BALANCERS = ("balancer", "balancer-2")
@@ -47,6 +49,8 @@ class Shape:
     # Where each node's `data`, or each server's, is a file system of its own, its size.
     data_size: str | None = None
     store_size: str | None = None
+    # The part of one processor that each node has; None: as much as there is.
+    share: float | None = None
 
 
 class Cluster:
@@ -56,6 +60,7 @@ class Cluster:
         self.balancers: list[Balancer] = []
         self.stores: list[Store] = []
         self._network: Network | None = None
+        self.groups: dict[str, Group] = {}
         # Processes that were replaced or killed, until they have ended.
         self.former: list[Process] = []
 
@@ -80,7 +85,8 @@ class Cluster:
         (directory / "token").touch(mode=0o600)
         (directory / "token").write_text(secrets.token_urlsafe(24))
         cluster = cls(directory, shape)
-        nodes, servers = balancer.SERVERS[: shape.nodes], nats.SERVERS if shape.store else ()
+        nodes = [f"n{number}" for number in range(1, shape.nodes + 1)]
+        servers = nats.SERVERS if shape.store else ()
         if shape.namespaces:
             cluster._network = Network.draw((*nodes, *servers))
         cluster.nodes = [Node(name, cluster._place(name), directory / name) for name in nodes]
@@ -108,6 +114,8 @@ class Cluster:
             self._network.make()
         for node in self.nodes:
             node.prepare(self.directory / "asked.log")
+            if self.shape.share:
+                self.groups[node.name] = Group.make(f"hookyard-{os.getpid()}-{node.name}", self.shape.share)
             if self.shape.data_size:
                 mount(node.directory / "data", self.shape.data_size)
         for store in self.stores:
@@ -135,7 +143,8 @@ class Cluster:
             self.wait_ready(node)
 
     def into(self, party: str) -> list[str]:
-        return self._network.into(party) if self._network else []
+        group = self.groups.get(party)
+        return (group.into() if group else []) + (self._network.into(party) if self._network else [])
 
     def start_store(self, store: Store) -> None:
         assert self.shape.store
@@ -180,10 +189,14 @@ class Cluster:
 
     def down(self) -> None:
         """Ends what it has started, and removes its directory."""
+        for group in self.groups.values():
+            group.lift()
         first = [*self.former, *(each.process for each in (*self.nodes, *self.balancers))]
         # A node that ends may still have something for the store.
         for processes in (first, [store.process for store in self.stores]):
             end([process for process in processes if process and process.alive()])
+        for group in self.groups.values():
+            group.remove()
         if self._network:
             self._network.remove()
         for party in (*self.nodes, *self.stores):

@@ -1,4 +1,6 @@
-"""Processor time per event of each process, from /proc/PID/stat: directly at a node, and through the balancer."""
+"""Processor time per event of each process, from /proc/PID/stat: directly at a node, and through the balancer. And how long an
+event takes of a run that a node knows, and of one that it does not know yet.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,48 @@ from pathlib import Path
 from cluster import Cluster
 from hosts import Host
 from nodes import WORKSPACE
+from simulation import percentile
+
+
+def event_of(run: str, event: str) -> bytes:
+    """One that no hook wants."""
+    return json.dumps({
+        "event": "after_tool_dispatch", "session_id": run, "run_id": run, "event_id": event, "workspace_id": WORKSPACE,
+        "tool_name": "Bash", "tool_input": {}, "tool_output": "made",
+    }).encode()
+
+
+async def ask(host: Host, run: str, event: str) -> None:
+    status, _, answer = await host.ask(run, event, event_of(run, event))
+    if status != 200:
+        raise RuntimeError(f"an event was answered {status}: {answer.decode()}")
 
 
 async def ask_on(place: tuple[str, str], lane: int, end: float) -> int:
-    """A closed loop on one connection, with events that no hook wants; how many were answered."""
+    """A closed loop on one connection; how many were answered."""
     host = Host(*place)
     count = 0
     while time.monotonic() < end:
-        run, event = f"load-{lane}-{count % 20}", f"{lane}-{count}"
-        body = {"event": "after_tool_dispatch", "session_id": run, "run_id": run, "event_id": event,
-                "workspace_id": WORKSPACE, "tool_name": "Bash", "tool_input": {}, "tool_output": "made"}
-        status, _, answer = await host.ask(run, event, json.dumps(body).encode())
-        if status != 200:
-            raise RuntimeError(f"an event was answered {status}: {answer.decode()}")
+        await ask(host, f"load-{lane}-{count % 20}", f"{lane}-{count}")
         count += 1
     host.close()
     return count
+
+
+async def waits_ms(place: tuple[str, str], runs: int, seconds: float) -> list[float]:
+    """How long each event took on one connection, of so many runs in turn; each of a run of its own without any."""
+    host = Host(*place)
+    kind = f"{runs}-{time.monotonic_ns()}"
+    for number in range(runs):
+        await ask(host, f"{kind}-{number}", f"{kind}-{number}-first")
+    waits: list[float] = []
+    end = time.monotonic() + seconds
+    while (begin := time.monotonic()) < end:
+        number = len(waits)
+        await ask(host, f"{kind}-{number % runs if runs else number}", f"{kind}-{number}")
+        waits.append((time.monotonic() - begin) * 1000)
+    host.close()
+    return waits
 
 
 async def ask_all(place: tuple[str, str], options: argparse.Namespace) -> int:
@@ -43,6 +71,11 @@ def run(options: argparse.Namespace) -> int:
             print("| way | events | events/s | balancer µs | nodes µs | host µs |\n| --- | --- | --- | --- | --- | --- |")
             for way, address in (("one node", cluster.nodes[0].address), ("balancer, three nodes", cluster.address)):
                 print(measured(way, cluster, (address, cluster.token()), options))
+            print("\n| runs | events | p50 ms | p99 ms |\n| --- | --- | --- | --- |")
+            place = (cluster.nodes[0].address, cluster.token())
+            for kind, runs in (("known", 20), ("new", 0)):
+                waits = asyncio.run(waits_ms(place, runs, options.seconds))
+                print(f"| {kind} | {len(waits)} | {percentile(waits, 0.5):.2f} | {percentile(waits, 0.99):.2f} |")
         finally:
             cluster.down()
     return 0

@@ -53,7 +53,7 @@ pub(super) fn pairs(pairs: &Value, verbs: &[(&'static str, Verb)]) -> Vec<((&'st
 }
 
 /// What all of it comes to.
-pub(super) fn reply_of(said: &[Said<'_>], has_tool_input: bool) -> Answer {
+pub(super) fn reply_of(said: &[Said], has_tool_input: bool) -> Answer {
     let mut reply = Reply::proceed();
     let mut failure = None;
     let mut reasons: Vec<(Verb, Vec<String>)> = Vec::new();
@@ -110,7 +110,7 @@ fn decision(verb: Verb, reason: String) -> HookDecision {
     }
 }
 
-fn reason_of(one: &Said<'_>, entry: Entry) -> String {
+fn reason_of(one: &Said, entry: Entry) -> String {
     let by_rule = || match entry.rule_id {
         Some(id) => format!("`{}` of the policy `{}` ({id})", one.name, one.package),
         None => format!("`{}` of the policy `{}`", one.name, one.package),
@@ -135,7 +135,7 @@ fn joined(reasons: impl Iterator<Item = String>) -> String {
 /// set, as older policies write it.
 ///
 /// Returns what is wrong with a value of another kind.
-pub(super) fn entries(one: &Said<'_>) -> Result<Vec<Entry>, String> {
+pub(super) fn entries(one: &Said) -> Result<Vec<Entry>, String> {
     match &one.value {
         Value::Undefined | Value::Bool(false) => Ok(Vec::new()),
         Value::Set(set) => set.iter().take(MOST_ENTRIES).map(entry).collect(),
@@ -174,7 +174,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
     }
 }
 
-fn notes(one: &Said<'_>) -> Result<Vec<(NoteKind, String)>, String> {
+fn notes(one: &Said) -> Result<Vec<(NoteKind, String)>, String> {
     let kind = if one.verb == Verb::Context { NoteKind::AdditionalContext } else { NoteKind::SystemMessage };
     let entries = entries(one)?;
     if entries.iter().any(|entry| entry.is_shortened) {
@@ -185,7 +185,7 @@ fn notes(one: &Said<'_>) -> Result<Vec<(NoteKind, String)>, String> {
 }
 
 /// The changes of a rule `patch`: an object with the names of parts of the event, or several of them.
-fn patches(one: &Said<'_>) -> Result<Vec<Patch>, String> {
+fn patches(one: &Said) -> Result<Vec<Patch>, String> {
     let objects: Vec<&Value> = match &one.value {
         Value::Undefined => Vec::new(),
         Value::Set(set) => set.iter().take(MOST_ENTRIES).collect(),
@@ -209,7 +209,7 @@ fn patches(one: &Said<'_>) -> Result<Vec<Patch>, String> {
 }
 
 /// The changes of a rule `modify`, with their priorities.
-fn modifications(one: &Said<'_>) -> Result<Vec<(f64, serde_json::Value)>, String> {
+fn modifications(one: &Said) -> Result<Vec<(f64, serde_json::Value)>, String> {
     let objects: Vec<&Value> = match &one.value {
         Value::Undefined => Vec::new(),
         Value::Set(set) => set.iter().take(MOST_ENTRIES).collect(),

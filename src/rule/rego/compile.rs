@@ -104,7 +104,7 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     let mut checked = CheckedPolicies { parsed: &parsed, mistakes, doubts: Vec::new(), unknown_event };
     let graph = checked.graph();
     let packages = checked.packages(rules.policies);
-    let depth = checked.depth(&graph);
+    checked.mistakes.extend(graph::check(&graph).err());
     if checked.mistakes.is_empty()
         && let Err(mistake) = add_entry(&mut engine, &packages, rules.is_strict)
     {
@@ -118,7 +118,7 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     let has =
         |wanted: Verb| packages.iter().flat_map(|package| &package.verbs).any(|(_, verb)| *verb == wanted);
     let changes = PolicyChanges { tool_input: has(Verb::Modify), any: has(Verb::Patch) };
-    let set = PolicySet::new(engine, packages, depth, rules.input);
+    let set = PolicySet::new(engine, packages, rules.input);
     Ok(CompiledPolicies { set, doubts, changes, shown })
 }
 
@@ -251,13 +251,6 @@ impl CheckedPolicies<'_> {
             }
         }
         routing
-    }
-
-    fn depth(&mut self, graph: &RuleGraph) -> usize {
-        graph::depth_of(graph).unwrap_or_else(|mistake| {
-            self.mistakes.push(mistake);
-            0
-        })
     }
 }
 

@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 
 use super::{mistake::PolicyMistake, syntax::Mention};
 
-/// How deep the longest chain of rules and expressions is that may run on any thread. The interpreter takes up to 35 KiB of
-/// stack for each level in a build without optimisation, and 8 KiB with it.
-pub(super) const DEEPEST_IN_PLACE: usize = 24;
+/// How deep the longest chain of rules and expressions may be.
+const DEEPEST: usize = 256;
 
-/// How deep the longest chain may be at all, on a thread with [`DEEP_STACK`].
-pub(super) const DEEPEST: usize = 256;
-
-/// The stack for chains of the greatest depth, in bytes.
-pub(super) const DEEP_STACK: usize = 16 << 20;
+/// The stack that the longest chain needs, in bytes. The interpreter takes up to 35 KiB for each level in a build without
+/// optimisation, and 8 KiB with it.
+pub(super) const STACK: usize = 16 << 20;
 
 /// The most rules of one hook.
 pub(super) const MOST_RULES: usize = 2_000;
@@ -30,16 +27,13 @@ pub(super) struct NamedRules {
 /// The rules of all policies, by their paths.
 pub(super) type RuleGraph = BTreeMap<Vec<String>, NamedRules>;
 
-/// How deep the longest chain is.
-///
-/// Returns what is wrong if rules depend on themselves, or the chain is too long.
-pub(super) fn depth_of(graph: &RuleGraph) -> Result<usize, PolicyMistake> {
+/// Returns what is wrong if rules depend on themselves, or a chain of them is too long.
+pub(super) fn check(graph: &RuleGraph) -> Result<(), PolicyMistake> {
     let mut search = Search { graph, states: BTreeMap::new() };
-    let mut deepest = 0;
     for path in graph.keys() {
-        deepest = deepest.max(search.depth(path, 0)?);
+        search.depth(path, 0)?;
     }
-    Ok(deepest)
+    Ok(())
 }
 
 #[derive(Clone, Copy)]

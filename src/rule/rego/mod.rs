@@ -10,6 +10,7 @@ mod builtins;
 mod compile;
 mod document;
 mod engine;
+mod evaluator;
 mod graph;
 mod mistake;
 mod native;

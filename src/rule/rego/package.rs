@@ -1,6 +1,6 @@
 //! A package of policies: which events it wants, and what its rules gave.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use regorus::Value;
 
@@ -10,7 +10,7 @@ use super::{routing::Routing, verb::Verb};
 #[derive(Debug)]
 pub(super) struct JudgingPackage {
     /// Its name, for people.
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     path: Vec<String>,
     /// The names of its rules, from what is strictest on.
     pub(super) verbs: Vec<(&'static str, Verb)>,
@@ -20,7 +20,7 @@ pub(super) struct JudgingPackage {
 
 impl JudgingPackage {
     pub(super) fn new(path: &[String]) -> Self {
-        Self { name: path.join("."), path: path.to_vec(), verbs: Vec::new(), routing: Vec::new() }
+        Self { name: path.join(".").into(), path: path.to_vec(), verbs: Vec::new(), routing: Vec::new() }
     }
 
     pub(super) fn add(&mut self, verbs: Vec<(&'static str, Verb)>, routing: Routing) {
@@ -48,8 +48,8 @@ fn step(part: &str) -> String {
 }
 
 /// What a rule of a package gave.
-pub(super) struct Said<'p> {
-    pub(super) package: &'p str,
+pub(super) struct Said {
+    pub(super) package: Arc<str>,
     pub(super) name: &'static str,
     pub(super) verb: Verb,
     pub(super) value: Value,

@@ -1,6 +1,6 @@
 //! Compiled policies: what they are given of an event, and what they say of it.
 
-use std::{fmt, thread};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use regorus::{Engine, LimitError, Value};
@@ -8,7 +8,7 @@ use regorus::{Engine, LimitError, Value};
 use super::{
     answer::{self, Answer},
     budget, document,
-    graph::{DEEP_STACK, DEEPEST_IN_PLACE},
+    evaluator::{Evaluator, Unevaluated},
     mistake::read_error,
     package::{JudgingPackage, Said},
     source::ENTRY,
@@ -42,66 +42,81 @@ pub(crate) type InputWriter = Box<dyn Fn(&Draft, &Workspace) -> PolicyInput + Se
 
 /// The policies of a hook.
 pub(crate) struct PolicySet {
-    engine: Engine,
-    packages: Vec<JudgingPackage>,
-    /// How deep the longest chain of rules is.
-    depth: usize,
+    policies: Arc<Policies>,
+    evaluator: Evaluator,
     input: InputWriter,
 }
 
+/// What is evaluated.
+struct Policies {
+    engine: Engine,
+    packages: Vec<JudgingPackage>,
+}
+
+/// An event as policies are asked about it.
+struct Question {
+    input: Value,
+    /// Its size, in bytes.
+    size: usize,
+    kind: &'static str,
+}
+
+/// What the rules of all packages say that want an event, and the first failure.
+type AllSaid = (Vec<Said>, Option<Failure>);
+
 impl PolicySet {
-    pub(super) fn new(
-        engine: Engine,
-        packages: Vec<JudgingPackage>,
-        depth: usize,
-        input: InputWriter,
-    ) -> Self {
-        Self { engine, packages, depth, input }
+    pub(super) fn new(engine: Engine, packages: Vec<JudgingPackage>, input: InputWriter) -> Self {
+        let policies = Arc::new(Policies { engine, packages });
+        Self { policies, evaluator: Evaluator::default(), input }
     }
 
-    /// What the rules of all packages that want the event say of it, and the first failure.
-    pub(super) fn ask(&self, draft: &Draft, workspace: &Workspace) -> (Vec<Said<'_>>, Option<Failure>) {
+    pub(super) fn ask(&self, draft: &Draft, workspace: &Workspace) -> AllSaid {
+        let asked = self.question(draft, workspace).and_then(|question| {
+            let policies = Arc::clone(&self.policies);
+            self.evaluator.run(move || policies.ask(&question)).map_err(|why| unevaluated(&why))
+        });
+        asked.unwrap_or_else(|failure| (Vec::new(), Some(failure)))
+    }
+
+    fn question(&self, draft: &Draft, workspace: &Workspace) -> Result<Question, Failure> {
+        let failed = |message: String| Failure::new(Ended::Failed, message);
         let input = (self.input)(draft, workspace);
         let size = input.document.len();
         if size > LARGEST {
-            let message = format!("the event has {size} bytes; policies judge at most {LARGEST}");
-            return (Vec::new(), Some(Failure::new(Ended::Failed, message)));
+            return Err(failed(format!("the event has {size} bytes; policies judge at most {LARGEST}")));
         }
-        let value = match read_input(&input) {
-            Ok(value) => value,
-            Err(why) => {
-                let failure =
-                    Failure::new(Ended::Failed, format!("the event cannot be given to policies: {why}"));
-                return (Vec::new(), Some(failure));
-            }
-        };
-        if self.depth <= DEEPEST_IN_PLACE {
-            return self.ask_packages(&value, size, draft);
-        }
-        thread::scope(|scope| {
-            let deep = thread::Builder::new().name("rego".into()).stack_size(DEEP_STACK);
-            match deep
-                .spawn_scoped(scope, || self.ask_packages(&value, size, draft))
-                .map(thread::ScopedJoinHandle::join)
-            {
-                Ok(Ok(said)) => said,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => {
-                    let message = format!("no thread for the policy: {error}");
-                    (Vec::new(), Some(Failure::new(Ended::SpawnFailed, message)))
-                }
-            }
-        })
+        let input = read_input(&input)
+            .map_err(|why| failed(format!("the event cannot be given to policies: {why}")))?;
+        Ok(Question { input, size, kind: draft.event().kind.as_str() })
     }
+}
 
-    fn ask_packages(&self, input: &Value, size: usize, draft: &Draft) -> (Vec<Said<'_>>, Option<Failure>) {
-        let _counting = budget::begin(size);
-        let text = |name: &str| match &input[&Value::from(name)] {
+/// What failed where policies gave nothing.
+fn unevaluated(why: &Unevaluated) -> Failure {
+    match why {
+        Unevaluated::Late => too_long("the policy takes too long in one step; see docs/rego.md"),
+        Unevaluated::Busy => too_long("the policy still judges an event for which it takes too long"),
+        Unevaluated::Panicked => Failure::new(Ended::Failed, "the policy cannot be evaluated".to_owned()),
+        Unevaluated::NoThread(error) => {
+            Failure::new(Ended::SpawnFailed, format!("no thread for the policy: {error}"))
+        }
+    }
+}
+
+/// Whoever writes an event can make it so that this comes about, so that it is no milder than another failure.
+fn too_long(message: &str) -> Failure {
+    Failure::new(Ended::TimedOut, message.to_owned()).by_stricter_policy()
+}
+
+impl Policies {
+    fn ask(&self, question: &Question) -> AllSaid {
+        let _counting = budget::begin(question.size);
+        let text = |name: &str| match &question.input[&Value::from(name)] {
             Value::String(text) => Some(text.to_string()),
             _ => None,
         };
         let (event, tool) = (text("hook_event_name"), text("tool_name"));
-        let names: Vec<&str> = event.as_deref().into_iter().chain([draft.event().kind.as_str()]).collect();
+        let names: Vec<&str> = event.as_deref().into_iter().chain([question.kind]).collect();
         let mut said = Vec::new();
         let mut failed = None;
         for (number, package) in self.packages.iter().enumerate() {
@@ -109,7 +124,7 @@ impl PolicySet {
                 continue;
             }
             let mut engine = self.engine.clone();
-            engine.set_input(input.clone());
+            engine.set_input(question.input.clone());
             if let Some(failure) = ask_package(&mut engine, number, package, &mut said) {
                 let is_last = failure.ended == Ended::TimedOut;
                 failed.get_or_insert(failure);
@@ -124,14 +139,14 @@ impl PolicySet {
 
 /// Adds what the rules of a package say. If one has no value because of a failure, the others are asked one by one: what is
 /// denied stays denied.
-fn ask_package<'p>(
+fn ask_package(
     engine: &mut Engine,
     number: usize,
-    package: &'p JudgingPackage,
-    said: &mut Vec<Said<'p>>,
+    package: &JudgingPackage,
+    said: &mut Vec<Said>,
 ) -> Option<Failure> {
     let mut add = |(name, verb): (&'static str, Verb), value: Value| {
-        said.push(Said { package: &package.name, name, verb, value });
+        said.push(Said { package: Arc::clone(&package.name), name, verb, value });
     };
     let failure = match evaluated(engine, &format!("data.{ENTRY}.p{number}")) {
         Ok(pairs) => {
@@ -219,6 +234,6 @@ impl RuleProgram for PolicySet {
 
 impl fmt::Debug for PolicySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolicySet").field("packages", &self.packages.len()).finish_non_exhaustive()
+        f.debug_struct("PolicySet").field("packages", &self.policies.packages.len()).finish_non_exhaustive()
     }
 }

@@ -12,9 +12,9 @@ const LONGEST_SHOWN: usize = 200;
 const MOST_VALUES: usize = 12;
 
 /// The rules that say something, from what is strictest on, and what failed.
-pub(super) fn of(said: &[Said<'_>], failed: Option<Failure>) -> Vec<TracedExpression> {
-    let speaks = |one: &&Said<'_>| entries(one).map_or(true, |entries| !entries.is_empty());
-    let mut spoken: Vec<&Said<'_>> = said.iter().filter(speaks).collect();
+pub(super) fn of(said: &[Said], failed: Option<Failure>) -> Vec<TracedExpression> {
+    let speaks = |one: &&Said| entries(one).map_or(true, |entries| !entries.is_empty());
+    let mut spoken: Vec<&Said> = said.iter().filter(speaks).collect();
     spoken.sort_by_key(|one| one.verb);
     let decides = |verb: &Verb| matches!(verb, Verb::Halt | Verb::Deny | Verb::Ask | Verb::Allow);
     let strictest = spoken.first().map(|one| one.verb).filter(decides);
@@ -31,14 +31,14 @@ pub(super) fn of(said: &[Said<'_>], failed: Option<Failure>) -> Vec<TracedExpres
     spoken.into_iter().map(|one| traced(one, strictest)).chain(failure).collect()
 }
 
-fn traced(one: &Said<'_>, strictest: Option<Verb>) -> TracedExpression {
+fn traced(one: &Said, strictest: Option<Verb>) -> TracedExpression {
     let entries = entries(one).unwrap_or_default();
     let values = entries.into_iter().take(MOST_VALUES).enumerate().map(|(at, entry)| {
         let of = entry.rule_id.unwrap_or_else(|| format!("entry {}", at + 1));
         TracedValue { of: shown(&of), value: shown(&entry.reason.unwrap_or_default()) }
     });
     TracedExpression {
-        rule: Some(one.package.to_owned()),
+        rule: Some(one.package.to_string()),
         key: one.name,
         expression: format!("data.{}.{}", one.package, one.name),
         result: shown(&on_one_line(&one.value)),

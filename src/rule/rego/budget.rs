@@ -15,6 +15,10 @@ const MOST_STEPS: u64 = 500_000;
 /// build without optimisation takes ten times as long.
 const MOST_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 250 });
 
+/// What is said of a policy that takes more.
+pub(super) const TOO_LONG: &str =
+    "the policy takes too long: it multiplies large numbers, or goes over something large again and again";
+
 /// How many bytes of an event make each step one dearer: a built-in may look through all of it.
 const BYTES_PER_STEP: usize = 2 << 10;
 
@@ -155,9 +159,7 @@ pub(super) fn exhaust() {
 pub(super) fn failure() -> Option<Failure> {
     let message = match SPENT.get()?.exceeded? {
         Exceeded::Steps => format!("the policy takes more than {MOST_STEPS} steps"),
-        Exceeded::Time => {
-            "the policy takes too long: it multiplies large numbers, or goes over something large again and again".to_owned()
-        }
+        Exceeded::Time => TOO_LONG.to_owned(),
     };
     // Whoever writes the event can make it so long, so that this is no milder than another failure.
     Some(Failure::new(Ended::TimedOut, message).by_stricter_policy())

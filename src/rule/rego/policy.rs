@@ -94,7 +94,7 @@ impl PolicySet {
 /// What failed where policies gave nothing.
 fn unevaluated(why: &Unevaluated) -> Failure {
     match why {
-        Unevaluated::Late => too_long("the policy takes too long in one step; see docs/rego.md"),
+        Unevaluated::Late => too_long(budget::TOO_LONG),
         Unevaluated::Busy => too_long("the policy still judges an event for which it takes too long"),
         Unevaluated::Panicked => Failure::new(Ended::Failed, "the policy cannot be evaluated".to_owned()),
         Unevaluated::NoThread(error) => {

@@ -50,7 +50,7 @@ impl Evaluator {
             return Err(Unevaluated::Busy);
         }
         let (sender, receiver) = sync_channel(1);
-        let turn = Turn { late: Arc::clone(&self.late), is_over: Arc::default() };
+        let turn = PolicyTurn { late: Arc::clone(&self.late), is_over: Arc::default() };
         let is_over = Arc::clone(&turn.is_over);
         let job = Box::new(move || {
             let _turn = turn;
@@ -72,12 +72,12 @@ impl Evaluator {
 }
 
 /// One evaluation. It is over when it ends, or when nobody waits any more; the second of the two counts.
-struct Turn {
+struct PolicyTurn {
     late: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
 }
 
-impl Drop for Turn {
+impl Drop for PolicyTurn {
     fn drop(&mut self) {
         if self.is_over.swap(true, Ordering::AcqRel) {
             self.late.fetch_sub(1, Ordering::Relaxed);

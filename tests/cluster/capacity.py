@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from cluster import Cluster
+from history import percentile
 from hosts import Host
 from nodes import WORKSPACE
-from simulation import percentile
 
 
 def event_of(run: str, event: str) -> bytes:

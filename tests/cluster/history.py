@@ -10,11 +10,18 @@ nobody asked for, guards that were not heeded or not asked, and events without a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 NEVER = float("inf")
 # Verdicts with which an agent goes on.
 PASSES = ("proceed", "allow")
+
+
+def percentile(waits: Sequence[float], share: float) -> float:
+    """The wait that this share of them does not exceed; there must be one at least."""
+    ordered = sorted(waits)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 @dataclass
@@ -82,8 +89,7 @@ class Judgement:
 
     def wait_ms(self, share: float) -> float:
         """The wait that this share of the events did not exceed."""
-        ordered = sorted(self.waits)
-        return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+        return 1000 * percentile(self.waits, share) if self.waits else 0.0
 
     def broken(self) -> int:
         """What no fault is an excuse for, halts and lost lifecycle events aside."""

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from history import percentile
 from throttle import PERIOD_US
 
 # Events of a run of the simulation, for each node: enough for a percentile that a few do not decide.
@@ -49,11 +50,6 @@ def waits_ms(shares: Sequence[float], rate: float, service: Service, seed: int =
         now += chance.expovariate(rate) * 1e6
         waits.append((node.serve(now) - now) / 1000 + service.wait_ms)
     return waits
-
-
-def percentile(waits: Sequence[float], share: float) -> float:
-    ordered = sorted(waits)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def limit(shares: Sequence[float], service: Service, longest_ms: float) -> float:

@@ -3,6 +3,7 @@
 import unittest
 
 import simulation
+from history import percentile
 from simulation import Service
 from throttle import PERIOD_US
 
@@ -23,7 +24,7 @@ class Rings(unittest.TestCase):
 class Nodes(unittest.TestCase):
     def test_an_event_alone_takes_its_work_and_its_wait(self):
         waits = simulation.waits_ms([1.0], 1e-5, SERVICE)
-        self.assertAlmostEqual(simulation.percentile(waits, 0.5), 15.3)
+        self.assertAlmostEqual(percentile(waits, 0.5), 15.3)
 
     def test_work_beyond_the_part_of_a_period_waits_for_the_next(self):
         waits = simulation.waits_ms([1.0], 1e-5, Service(work_us=2_500, wait_ms=0, share=0.1))

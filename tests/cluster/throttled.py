@@ -17,8 +17,9 @@ from pathlib import Path
 
 import simulation
 from cluster import Cluster
+from history import percentile
 from hosts import Host, tool_call
-from simulation import Service, percentile
+from simulation import Service
 
 # The part of a processor that a node has.
 SHARE = 0.1

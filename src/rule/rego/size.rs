@@ -71,9 +71,14 @@ pub(super) fn number(digits: usize) -> usize {
 
 /// The digits of all numbers of a list.
 pub(super) fn digits_of_all(value: &Value) -> usize {
+    sum_of(value, digits)
+}
+
+/// Adds up something of the elements of a list.
+fn sum_of(value: &Value, of: fn(&Value) -> usize) -> usize {
     match value {
-        Value::Array(items) => items.iter().map(digits).fold(0, usize::saturating_add),
-        Value::Set(items) => items.iter().map(digits).fold(0, usize::saturating_add),
+        Value::Array(items) => items.iter().map(of).fold(0, usize::saturating_add),
+        Value::Set(items) => items.iter().map(of).fold(0, usize::saturating_add),
         _ => 0,
     }
 }
@@ -104,11 +109,7 @@ pub(super) fn count_all(value: &Value) -> usize {
 
 /// How many elements the parts of a value have together.
 pub(super) fn count_parts(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.iter().map(count).fold(0, usize::saturating_add),
-        Value::Set(items) => items.iter().map(count).fold(0, usize::saturating_add),
-        _ => 0,
-    }
+    sum_of(value, count)
 }
 
 /// How many values the paths to all parts of a value have together.

@@ -71,6 +71,8 @@ mod sd_notify;
 mod serve;
 #[cfg(feature = "daemon")]
 mod serve_check;
+#[cfg(feature = "daemon")]
+mod serve_settings;
 mod session;
 mod settings;
 #[cfg(feature = "daemon")]

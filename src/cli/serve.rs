@@ -21,7 +21,7 @@ use super::{
     sd_notify,
     serve_check::ServeCheckFlags,
     session::{StopSignals, start_error},
-    settings::{VariablePolicy, settings_of, tell},
+    settings::{SettingsSource, VariablePolicy, set_keys, settings_from, settings_of, tell},
     tcp_address::tcp_address,
     units::plural,
 };
@@ -164,9 +164,11 @@ impl ServeCommand {
         if !self.debuggable {
             hide_from_debuggers();
         }
-        let (settings, diagnostics) = settings_of(&self.settings, VariablePolicy::Read)?;
+        let file = SettingsSource::of(&self.settings, VariablePolicy::Read)?;
+        let (settings, diagnostics) = settings_from(file.as_ref(), &self.settings, VariablePolicy::Read)?;
         tell(&diagnostics, screen)?;
         let settings = self.with_flags(settings)?;
+        let set = self.set_keys(set_keys(file.as_ref(), &self.settings), &settings);
         let deadline = settings.shutdown_deadline;
         // Before the first hook runs: a signal that comes earlier ends a program that has nothing to clean up.
         let mut stop_signals = StopSignals::for_service().map_err(|error| start_error(&error))?;
@@ -180,7 +182,7 @@ impl ServeCommand {
         // Dropped last: they end what hooks left.
         let _cgroup = HookCgroup::enter();
         let _adoption = Adoption::begin();
-        let start = StoppableStart::default();
+        let start = StoppableStart::with_settings(set);
         let environment = |name: &str| std::env::var(name).ok();
         let mut starting = pin!(Daemon::start_with(settings, &environment, source, &start));
         let started = loop {

@@ -16,6 +16,8 @@ use super::{
     paths::open_input,
     screen::{FATAL_TARGET, MessageFormat, Screen},
 };
+#[cfg(feature = "daemon")]
+use crate::config::SetKey;
 use crate::{
     config::{self, Settings},
     model::{Diagnostic, Severity, io_reason},
@@ -49,11 +51,44 @@ pub(super) fn settings_of(
     flags: &SettingsFlags,
     variables: VariablePolicy,
 ) -> Result<(Settings, Vec<Diagnostic>), CliError> {
-    let found = settings_file(flags, variables)?;
-    let text = found.as_deref().map(text_of).transpose()?;
-    let file = text.as_deref().zip(found.as_deref());
+    settings_from(SettingsSource::of(flags, variables)?.as_ref(), flags, variables)
+}
+
+/// A settings file as it was read.
+pub(super) struct SettingsSource {
+    path: PathBuf,
+    text: String,
+}
+
+impl SettingsSource {
+    /// That of a command, if there is one.
+    ///
+    /// Returns an error if it cannot be read.
+    pub(super) fn of(flags: &SettingsFlags, variables: VariablePolicy) -> Result<Option<Self>, CliError> {
+        let Some(path) = settings_file(flags, variables)? else { return Ok(None) };
+        let text = text_of(&path)?;
+        Ok(Some(Self { path, text }))
+    }
+
+    fn layer(&self) -> (&str, &Path) {
+        (&self.text, &self.path)
+    }
+}
+
+/// The keys that a settings file, variables and `--set` set, without secrets.
+#[cfg(feature = "daemon")]
+pub(super) fn set_keys(source: Option<&SettingsSource>, flags: &SettingsFlags) -> Vec<SetKey> {
+    Settings::set_keys(source.map(SettingsSource::layer), std::env::vars_os(), &flags.set)
+}
+
+/// The same as [`settings_of`], from a file that was read.
+pub(super) fn settings_from(
+    source: Option<&SettingsSource>,
+    flags: &SettingsFlags,
+    variables: VariablePolicy,
+) -> Result<(Settings, Vec<Diagnostic>), CliError> {
     let layer = std::env::vars_os().filter(|_| variables == VariablePolicy::Read);
-    let (settings, mut diagnostics) = Settings::layered(file, layer, &flags.set);
+    let (settings, mut diagnostics) = Settings::layered(source.map(SettingsSource::layer), layer, &flags.set);
     if variables == VariablePolicy::Ignored {
         diagnostics.extend(ignored_variable(flags));
     }

@@ -106,6 +106,8 @@ pub(crate) use outer::user_workspace;
 pub(crate) use quantity::{duration, size};
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
+#[cfg(feature = "daemon")]
+pub(crate) use settings::SetKey;
 pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, BundleSettings, ClusterSettings, DataDirectory,
     HaltSharing, HandlerMode, HandlerSettings, HttpSettings, LevelSandboxSettings, LevelSettings,

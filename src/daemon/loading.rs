@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,7 +13,7 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ApiError;
-use crate::platform::ProcessHandle;
+use crate::{config::SetKey, platform::ProcessHandle};
 
 /// How far the workspaces are loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,9 +88,25 @@ pub(crate) struct StoppableStart {
     /// The process of the daemon that is being replaced. While it runs, those who wait are its to answer.
     predecessor: Mutex<Option<ProcessHandle>>,
     stop: CancellationToken,
+    /// Which settings were set, and where, if that is known.
+    set_keys: OnceLock<Vec<SetKey>>,
 }
 
 impl StoppableStart {
+    /// A start with settings that come from these places.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with_settings(set: Vec<SetKey>) -> Self {
+        Self { set_keys: set.into(), ..Self::default() }
+    }
+
+    /// Hands on which settings were set, before anybody can ask.
+    pub(super) fn tell_settings(&self, to: &OnceLock<Vec<SetKey>>) {
+        if let Some(set) = self.set_keys.get() {
+            // A daemon starts once.
+            to.set(set.clone()).ok();
+        }
+    }
+
     /// Asks the start to stop. Returns whether it goes on until those who wait for an answer have one; otherwise, or when
     /// asked again, it can be dropped.
     #[cfg(feature = "cli")]

@@ -116,10 +116,10 @@ impl Daemon {
             }
         };
         let state = daemon_state(orchestrator, settings, &open, home, (exporter, observers), &tokens);
+        start.tell_settings(&state.set_keys);
         let AdmittedListeners { sockets, listeners } = open.admitted(&state, &tokens);
         let connections = connections(&state);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(state.exporter.clone().upkeep());
+        let tasks = [state.exporter.clone().upkeep()].into_iter().collect();
         let (accept_loops, predecessor) = (JoinSet::new(), JoinSet::new());
         let mut daemon =
             Self { state, connections, accept_loops, tasks, predecessor, sockets, _ledger: ledger };

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::SystemTime,
@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
-    config::{Settings, WorkspaceSettings},
+    config::{SetKey, Settings, WorkspaceSettings},
     model::WorkspaceId,
     telemetry::{ApiMeters, Exporter},
 };
@@ -103,6 +103,8 @@ pub(super) struct Registration {
 pub(super) struct DaemonState {
     pub(super) orchestrator: Orchestrator,
     pub(super) settings: Settings,
+    /// Which settings were set, and where, unless a program that embeds the daemon has set them.
+    pub(super) set_keys: OnceLock<Vec<SetKey>>,
     pub(super) addresses: DaemonAddresses,
     /// The home directory with the user's own hooks.
     pub(super) home: Option<PathBuf>,
@@ -224,6 +226,7 @@ impl DaemonState {
             reloaded: Mutex::default(),
             orchestrator,
             settings,
+            set_keys: OnceLock::new(),
             addresses,
             home,
         }

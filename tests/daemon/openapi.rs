@@ -118,6 +118,7 @@ const TABLE: &[Row] = &[
     ("GET", "/v1/workspaces/{id}", "/v1/workspaces/broken", None, 200),
     ("GET", "/v1/workspaces/{id}", "/v1/workspaces/no", None, 404),
     ("GET", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
+    ("GET", "/v1/settings", "/v1/settings", None, 200),
     ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust", None, 200),
     ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/no/trust", None, 404),
     ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/%0a/trust", None, 400),

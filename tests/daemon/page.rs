@@ -181,6 +181,7 @@ fn a_session_may_what_its_link_was_asked_for() {
     }
     let payload = format!("/v1/decisions/{decision}/payload");
     for (method, path) in [
+        ("GET", "/v1/settings"),
         ("POST", "/v1/reload"),
         ("DELETE", "/v1/runs/r"),
         ("GET", payload.as_str()),
@@ -206,6 +207,53 @@ fn a_session_may_what_its_link_was_asked_for() {
         assert_eq!(foreign.header("access-control-allow-origin"), None);
     }
     assert_eq!(controller.ask("POST", "/v1/reload").status, 200);
+    daemon.finish();
+}
+
+#[test]
+fn settings_have_their_values_and_where_they_came_from_and_no_secrets() {
+    const SECRETS: [&str; 3] = ["sk-literal-1", "sk-literal-2", "sesame"];
+    let daemon = setup()
+        .settings("limits: { runs: 5000, streams: 32 }")
+        .settings("default_timeout: 5s")
+        .settings("models:\n  local: { api: openai, model: m, key: sk-literal-1 }\n  mixed: { api: openai, model: m, key: 'x${env.HOME}sk-literal-2' }\n  named: { api: openai, model: m, key: '${secrets.MODEL_KEY}' }")
+        .argument("--set")
+        .argument("default_timeout=7s")
+        .variable("HOOKYARD_LIMITS_STREAMS", "16")
+        .variable("HOOKYARD_TRACES_ENDPOINT", "http://127.0.0.1:9/v1/traces?token=sesame")
+        .serve();
+    let answer = daemon.control().send("GET", "/v1/settings", None).unwrap();
+    let text = String::from_utf8(answer.body).unwrap();
+    for secret in SECRETS {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let view: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(view["known"], true);
+    let found = |key: &str| {
+        let all = view["settings"].as_array().unwrap();
+        all.iter().find(|setting| setting["key"] == key).unwrap_or_else(|| panic!("{key}")).clone()
+    };
+    let file = daemon.path().join("hookyard.yaml").display().to_string();
+    let rows = [
+        ("limits.runs", json!(5000), json!(file)),
+        ("limits.streams", json!(16), json!("HOOKYARD_LIMITS_STREAMS")),
+        ("default_timeout", json!("7s"), json!("--set default_timeout")),
+        ("listen.tcp", json!("127.0.0.1:0"), json!("--tcp")),
+        ("max_timeout", json!("10m"), Value::Null),
+        ("node", Value::Null, Value::Null),
+    ];
+    for (key, value, source) in rows {
+        let setting = found(key);
+        assert_eq!((&setting["value"], &setting["source"]), (&value, &source), "{key}");
+        assert_eq!(setting["line"].is_u64(), source == json!(file), "{key}");
+        assert!(!setting["about"].as_str().unwrap().is_empty(), "{key}");
+    }
+    let models = found("models")["value"].clone();
+    assert_eq!(
+        (&models["local"]["key"], &models["named"]["key"]),
+        (&json!("***"), &json!("${secrets.MODEL_KEY}"))
+    );
+    assert_eq!(models["mixed"]["key"], "***");
     daemon.finish();
 }
 

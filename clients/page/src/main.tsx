@@ -5,6 +5,7 @@ import { ApiError, get, hasToken, onOtherTab, onSignedOut, signIn, signOut } fro
 import { longDuration } from "./format";
 import { NowPage } from "./now";
 import { Failure } from "./parts";
+import { SettingsPage } from "./settings";
 import { address, useAsked, useLive, usePlace } from "./state";
 import type { Session, Status } from "./types";
 import { showUnseen } from "./visible";
@@ -17,6 +18,7 @@ const PAGES: [string, string][] = [
   ["now", "Now"],
   ["why", "Why"],
   ["runs-what", "What runs"],
+  ["settings", "Settings"],
 ];
 
 /// The secret of a link in the address, which is forgotten at once: it must not stay in the history.
@@ -110,6 +112,7 @@ function SignedIn({ session }: { session: Session }) {
         {page === "now" && <NowPage live={live} status={status.value} right={session.right} />}
         {page === "why" && <WhyPage place={place} right={session.right} />}
         {page === "runs-what" && <WhatPage place={place} status={status.value} right={session.right} />}
+        {page === "settings" && <SettingsPage right={session.right} />}
         {title === "Not found" && (
           <>
             <h1>Not found</h1>

@@ -163,6 +163,15 @@ export interface WorkspaceDetails extends Workspace {
   trust: { hook: string; state: string | null; not_covered: string[]; reason: string | null }[];
 }
 
+export interface Setting {
+  key: string;
+  about: string;
+  value: unknown;
+  default: unknown;
+  source: string | null;
+  line: number | null;
+}
+
 export interface FileContent {
   sha256: string;
   executable: boolean;

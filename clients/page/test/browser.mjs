@@ -273,6 +273,24 @@ test("trust: hostile files are text, and axe finds nothing serious", async () =>
   await other.stop();
 });
 
+test("settings: each has its value and where it came from; a reader sees none", async () => {
+  const window = await open(["--control"]);
+  const { page } = window;
+  await page.getByLabel("Pages").getByRole("link", { name: "Settings" }).click();
+  const tcp = row(page, "settings", "listen.tcp");
+  await tcp.getByText("127.0.0.1:0").waitFor();
+  await tcp.getByText(/hookyard\.yaml:1$/).waitFor();
+  await row(page, "settings", "listen.socket").getByText("--socket").waitFor();
+  assert.equal(await row(page, "settings", "limits.runs").count(), 0);
+  await page.getByLabel("Filter").fill("limits.runs");
+  await row(page, "settings", "limits.runs").getByText("the default").waitFor();
+  await close(window);
+  const reader = await open();
+  await reader.page.goto(`${reader.origin}/#/settings`);
+  await reader.page.getByText("Settings name files and servers").waitFor();
+  await close(reader);
+});
+
 test("runs: a reader cannot cancel; who may control can, at the second click", async () => {
   const waiting = daemon.event("Deploy", { to: "production" }, { run_id: "deploys" });
   const reader = await open();
@@ -323,7 +341,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`axe finds nothing serious on ${name}, ${colorScheme}`, async () => {
       const window = await open(["--control"], { colorScheme, viewport });
       const { page, origin } = window;
-      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"]];
+      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"], ["settings", "listen.tcp"]];
       for (const [place, text] of places) {
         await page.goto(`${origin}/#/${place}`);
         await page.locator("main").getByText(text).first().waitFor();

@@ -1,16 +1,27 @@
 //! Settings read from a file, environment variables and flags, each of which overrides the one before.
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use std::collections::BTreeMap;
 use std::{ffi::OsString, path::Path};
+
+#[cfg(feature = "daemon")]
+use serde_json::Value as Json;
 
 use super::{
     keys::KeySet,
-    overrides::{QUOTE, SettingVariables},
+    overrides::{Override, QUOTE, SettingVariables},
     table::Settings,
 };
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use crate::dialect::{Mapping, Value};
 use crate::{
     dialect::Document,
     model::{Diagnostic, Severity},
 };
+
+/// What stands for a secret.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+const HIDDEN: &str = "***";
 
 /// A document with settings.
 struct Layer<'t> {
@@ -82,17 +93,44 @@ impl Settings {
         let mut invalid = Vec::new();
         let mut overrides = variables.overrides(&keys, &mut invalid);
         overrides.extend(super::overrides::of_flags(&keys, flags, &mut invalid));
-        let file = file.map(|(text, name)| Layer { name, text, spans: SpanDisplay::Shown });
-        let above = overrides.iter().map(|single| Layer {
-            name: Path::new(&single.name),
-            text: &single.text,
-            spans: SpanDisplay::Hidden,
-        });
-        let layers: Vec<Layer<'_>> = file.into_iter().chain(above).collect();
+        let layers = layers_of(file, &overrides);
         let (settings, mut diagnostics) = read_layers(&layers);
         diagnostics.append(&mut invalid);
         diagnostics.extend(variables.unknown(&keys, settings.secrets.env_prefix.as_deref()));
         (unless_wrong(settings, &diagnostics), diagnostics)
+    }
+
+    /// The keys that a file, environment variables and flags set, each as the last of these has it, without secrets.
+    /// Mistakes are left out: [`Self::layered`] tells them.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn set_keys(
+        file: Option<(&str, &Path)>,
+        environment: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+        flags: &[(String, String)],
+    ) -> Vec<SetKey> {
+        let keys = Self::key_paths();
+        let mut ignored = Vec::new();
+        let mut overrides = SettingVariables::of(environment).overrides(&keys, &mut ignored);
+        overrides.extend(super::overrides::of_flags(&keys, flags, &mut ignored));
+        let mut set = BTreeMap::new();
+        for layer in layers_of(file, &overrides) {
+            let Ok(document) = Document::parse(layer.text.as_bytes(), layer.name) else { continue };
+            let Some(root) = document.root() else { continue };
+            for key in &keys {
+                let section = format!("{key}.");
+                let is_section = keys.iter().any(|other| other.starts_with(&section));
+                let Some(value) = value_at(&root, key).filter(|_| !is_section) else { continue };
+                let is_written = matches!(layer.spans, SpanDisplay::Shown);
+                let set_key = SetKey {
+                    key: key.clone(),
+                    value: without_secrets(&value, layer.text),
+                    source: layer.name.display().to_string(),
+                    line: is_written.then(|| document.position(value.key_span()).0),
+                };
+                set.insert(key, set_key);
+            }
+        }
+        set.into_values().collect()
     }
 
     /// The paths of all keys, each section before the keys in it.
@@ -101,6 +139,85 @@ impl Settings {
         Self::push_key_paths("", &mut paths);
         paths
     }
+}
+
+/// A key that somebody has set.
+#[cfg(feature = "daemon")]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only the command line knows what was set"))]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SetKey {
+    /// Its path, such as `limits.runs`.
+    pub(crate) key: String,
+    /// As it was written, without secrets.
+    pub(crate) value: Json,
+    /// The file, the variable or the flag.
+    pub(crate) source: String,
+    /// The line of a file.
+    pub(crate) line: Option<usize>,
+}
+
+/// The value at the path of a key.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+fn value_at<'d>(root: &Mapping<'d>, key: &str) -> Option<Value<'d>> {
+    let mut parts = key.split('.');
+    let first = root.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| value.as_mapping()?.get(part))
+}
+
+/// A value as JSON, with `***` for the keys of models and what addresses have of users and queries.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+fn without_secrets(value: &Value<'_>, text: &str) -> Json {
+    if let Some(entries) = value.as_mapping() {
+        let shown = entries.values().map(|entry| {
+            let is_secret = entry.name() == "key" && !entry.as_text().is_some_and(is_reference);
+            let shown = if is_secret { HIDDEN.into() } else { without_secrets(&entry, text) };
+            (entry.name().to_owned(), shown)
+        });
+        return Json::Object(shown.collect());
+    }
+    if value.is_list() {
+        return value.list().into_iter().flatten().map(|item| without_secrets(&item, text)).collect();
+    }
+    match value.as_text() {
+        Some(written) => without_credentials(written).into(),
+        None if value.is_null() => Json::Null,
+        // A number, or `true` or `false`.
+        None => {
+            let written = &text[value.span().range()];
+            serde_json::from_str(written).unwrap_or_else(|_| written.into())
+        }
+    }
+}
+
+/// Whether a text is one reference, such as `${secrets.KEY}`, and nothing else.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+fn is_reference(text: &str) -> bool {
+    let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    let name = name.and_then(|name| name.strip_prefix("secrets.").or_else(|| name.strip_prefix("env.")));
+    name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// An address without its user, password and query; other texts as they are.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+fn without_credentials(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host =
+        authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
+    let path = path.split_once(['?', '#']).map_or(path.to_owned(), |(path, _)| format!("{path}?{HIDDEN}"));
+    format!("{scheme}://{host}{path}")
+}
+
+/// The documents of a file and of what overrides it, in their order.
+fn layers_of<'t>(file: Option<(&'t str, &'t Path)>, overrides: &'t [Override]) -> Vec<Layer<'t>> {
+    let file = file.map(|(text, name)| Layer { name, text, spans: SpanDisplay::Shown });
+    let above = overrides.iter().map(|single| Layer {
+        name: Path::new(&single.name),
+        text: &single.text,
+        spans: SpanDisplay::Hidden,
+    });
+    file.into_iter().chain(above).collect()
 }
 
 fn unless_wrong(settings: Settings, diagnostics: &[Diagnostic]) -> Option<Settings> {

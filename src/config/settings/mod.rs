@@ -33,6 +33,8 @@ pub use bundle::{BundleSettings, StalePolicy};
 pub use cluster::{ClusterSettings, HaltSharing, LifecyclePlace, UnsurePolicy};
 pub use data::DataDirectory;
 pub use entries::HandlerMode;
+#[cfg(feature = "daemon")]
+pub(crate) use layers::SetKey;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use ship::{ShipFormat, ShipSettings};
 pub use table::{

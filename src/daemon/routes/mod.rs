@@ -18,6 +18,7 @@ mod page;
 mod reload;
 mod router;
 mod runs;
+mod settings;
 mod shared;
 mod status;
 mod stop;

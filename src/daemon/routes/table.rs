@@ -19,6 +19,7 @@ use super::{
     page::{self, PAGE_LINK_VIEW, PAGE_SESSION_VIEW, SIGN_IN_REQUEST},
     reload::{self, RELOAD_VIEW},
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
+    settings,
     shared::{
         AS, BODY_ERRORS, DIALECT, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, MANAGED,
         NO_METRICS, NOT_REGISTERED, ONE_WORKSPACE, RUN_ERRORS, RUN_ID, RUN_LIMIT,
@@ -42,7 +43,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 37] = [
+static COMPONENTS: [&Component; 38] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
@@ -75,6 +76,7 @@ static COMPONENTS: [&Component; 37] = [
     &DEGRADED_HOOK,
     &NOT_LOADED_WORKSPACE,
     &REQUIRED_MISSING,
+    &settings::SETTINGS_VIEW,
     &status::STATUS,
     &trust::TRUST_AGREEMENT,
     &trust::TRUST_REVIEW_VIEW,
@@ -83,7 +85,7 @@ static COMPONENTS: [&Component; 37] = [
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 31] = [
+pub(super) static ROUTES: [Route; 32] = [
     Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
@@ -246,6 +248,7 @@ pub(super) static ROUTES: [Route; 31] = [
         ],
     },
     trust::TRUST,
+    settings::SETTINGS,
     Route {
         path: "/v1/reload",
         limit: RequestLimit::Exempt,

@@ -97,7 +97,10 @@ pub(in crate::store) fn check_server(
         let why = failure.words();
         return Err(ClusterError::Unreachable(format!("no server of {servers} can be connected to{why}")));
     }
-    let info = client.server_info();
+    // The state is known a moment before what the server says of itself.
+    let Some(info) = client.try_server_info() else {
+        return Err(ClusterError::Unreachable("the server has not yet said which version it has".to_owned()));
+    };
     if !client.is_server_compatible(2, 12, 0) {
         let (name, version) = (info.server_name, info.version);
         return Err(ClusterError::TooOld { name, version, oldest: OLDEST });

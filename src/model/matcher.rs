@@ -3,11 +3,12 @@
 
 mod globs;
 mod javascript;
+mod linear;
 
 use std::fmt;
 
 pub use globs::PathGlobs;
-use regex::{Regex, RegexBuilder};
+use linear::{DEEPEST_NESTING, LARGEST_PROGRAM, LinearSearch};
 use regex_syntax::hir::{
     Hir, HirKind, Look,
     literal::{Extractor, Seq},
@@ -18,12 +19,6 @@ const LONGEST_PATTERN: usize = 16 << 10;
 
 /// How many steps back a search may take. A pattern that needs more counts as a match, so that a guard runs.
 const MOST_STEPS: usize = 100_000;
-
-/// How deep groups may nest.
-const DEEPEST_NESTING: u32 = 64;
-
-/// The most memory one compiled pattern may take, in bytes; the same again bounds its lazy automaton.
-const LARGEST_PROGRAM: usize = 1 << 20;
 
 /// A pattern that matches more texts than this is not expanded.
 const MOST_LITERALS: usize = 64;
@@ -76,7 +71,7 @@ pub struct Matcher {
 #[derive(Clone)]
 enum PatternSearch {
     /// In a time that is linear in the value.
-    Linear(Regex),
+    Linear(LinearSearch),
     /// With look-around and backreferences, by stepping back.
     Backtracking(Box<fancy_regex::Regex>),
 }
@@ -155,7 +150,10 @@ impl Matcher {
             return Err(MatcherError::TooLong(shown.len()));
         }
         let alternatives: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
-        let search = PatternSearch::Linear(compiled(&format!("^(?:{})$", alternatives.join("|")))?);
+        let pattern = format!("^(?:{})$", alternatives.join("|"));
+        let hir = regex_syntax::parse(&pattern).map_err(|e| syntax_error(&e))?;
+        let search =
+            LinearSearch::new(&pattern, &hir).map(PatternSearch::Linear).ok_or(MatcherError::TooLarge)?;
         let shortest = texts.iter().map(|text| text.len()).min().unwrap_or(0);
         let texts = texts.iter().map(|&text| text.to_owned()).collect();
         Ok(Self { pattern: shown.into(), search, literals: Some(Literals::Exact(texts)), shortest })
@@ -163,21 +161,37 @@ impl Matcher {
 
     /// A pattern that is parsed.
     fn parsed(pattern: &str, hir: &Hir) -> Result<Self, MatcherError> {
+        let search = LinearSearch::new(pattern, hir).ok_or(MatcherError::TooLarge)?;
         Ok(Self {
             pattern: pattern.into(),
-            search: PatternSearch::Linear(compiled(pattern)?),
+            search: PatternSearch::Linear(search),
             literals: literals(hir),
             shortest: hir.properties().minimum_len().unwrap_or(0),
         })
     }
 
-    /// Whether the value matches.
+    /// Whether the value matches. One that takes too many steps does, so that a guard runs.
     pub fn accepts(&self, value: &str) -> bool {
-        value.len() >= self.shortest
-            && match &self.search {
-                PatternSearch::Linear(regex) => regex.is_match(value),
-                PatternSearch::Backtracking(regex) => regex.is_match(value).unwrap_or(true),
-            }
+        self.decides(value).unwrap_or(true)
+    }
+
+    /// Whether the value matches, or `None` if it takes too many steps to find out.
+    pub(crate) fn decides(&self, value: &str) -> Option<bool> {
+        if value.len() < self.shortest {
+            return Some(false);
+        }
+        match &self.search {
+            PatternSearch::Linear(search) => search.finds(value),
+            PatternSearch::Backtracking(regex) => regex.is_match(value).ok(),
+        }
+    }
+
+    /// How many steps it takes at most to decide on a value of so many bytes.
+    pub(crate) fn steps(&self, length: usize) -> usize {
+        match &self.search {
+            PatternSearch::Linear(search) => search.steps(length),
+            PatternSearch::Backtracking(_) => MOST_STEPS,
+        }
     }
 
     /// The least bytes of a value that matches.
@@ -193,7 +207,7 @@ impl Matcher {
     /// The expression that is searched for, whatever the pattern was written as.
     pub(crate) fn expression(&self) -> &str {
         match &self.search {
-            PatternSearch::Linear(regex) => regex.as_str(),
+            PatternSearch::Linear(search) => search.as_str(),
             PatternSearch::Backtracking(regex) => regex.as_str(),
         }
     }
@@ -231,15 +245,6 @@ fn backtracking(pattern: &str) -> Result<fancy_regex::Regex, Option<MatcherError
         },
         _ => None,
     })
-}
-
-fn compiled(pattern: &str) -> Result<Regex, MatcherError> {
-    RegexBuilder::new(pattern)
-        .size_limit(LARGEST_PROGRAM)
-        .dfa_size_limit(LARGEST_PROGRAM)
-        .nest_limit(DEEPEST_NESTING)
-        .build()
-        .map_err(|_| MatcherError::TooLarge)
 }
 
 fn syntax_error(error: &regex_syntax::Error) -> MatcherError {
@@ -357,6 +362,21 @@ mod tests {
         let matcher = Matcher::search("Bash|Edit").unwrap();
         assert!(matcher.accepts("BashOutput") && matcher.accepts("MultiEdit"));
         assert!(!matcher.accepts("bash") && !matcher.accepts("B\u{ff41}sh"));
+    }
+
+    #[test]
+    fn what_takes_too_long_to_decide_counts_as_accepted() {
+        let mut state = 1_u32;
+        let mut bit = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if state >> 31 == 1 { '1' } else { '0' }
+        };
+        let long: String = (0..400_000).map(|_| bit()).collect();
+        let matcher = Matcher::search("1[01]{900}x").unwrap();
+        assert!(matcher.decides(&long).is_none() && matcher.accepts(&long));
+        assert_eq!(matcher.decides(&long[..10_000]), Some(false));
+        assert_eq!(Matcher::search("1[01]{900}").unwrap().decides(&long), Some(true));
+        assert_eq!(Matcher::search(r"\bx\b|2$").unwrap().decides(&format!("{long}ä")), Some(false));
     }
 
     #[test]

@@ -18,6 +18,9 @@ const SET_SIZE: usize = 512;
 /// The most memory one set's program or one set's automaton may take, in bytes.
 const LARGEST_SET: usize = 8 << 20;
 
+/// The longest value that a set is searched for in, in bytes. Names of tools are shorter.
+const LONGEST_TOGETHER: usize = 512;
+
 /// The hooks of one event kind, by what their matchers accept. Hooks are numbers: their rank in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -47,7 +50,7 @@ enum PatternSet {
     Together {
         shortest: usize,
         set: RegexSet,
-        hooks: Vec<u32>,
+        matchers: Vec<(Matcher, u32)>,
     },
     Alone {
         matcher: Matcher,
@@ -126,8 +129,7 @@ fn add_set(sets: &mut Vec<PatternSet>, patterns: &[(Matcher, u32)]) {
         .build();
     if let Ok(set) = set {
         let shortest = patterns.iter().map(|(matcher, _)| matcher.shortest()).min().unwrap_or(0);
-        let hooks = patterns.iter().map(|(_, hook)| *hook).collect();
-        sets.push(PatternSet::Together { shortest, set, hooks });
+        sets.push(PatternSet::Together { shortest, set, matchers: patterns.to_vec() });
     } else {
         let (first, second) = patterns.split_at(patterns.len() / 2);
         add_set(sets, first);
@@ -164,10 +166,15 @@ impl Index {
 impl PatternSet {
     fn select(&self, value: &str, found: &mut Vec<u32>) {
         match self {
-            Self::Together { shortest, set, hooks } => {
+            // The search of a set is not bounded in time, as that of a matcher is.
+            Self::Together { matchers, .. } if value.len() > LONGEST_TOGETHER => {
+                let wanted = matchers.iter().filter(|(matcher, _)| matcher.accepts(value));
+                found.extend(wanted.map(|(_, hook)| *hook));
+            }
+            Self::Together { shortest, set, matchers } => {
                 // `is_match` allocates nothing, and most sets have no match.
                 if value.len() >= *shortest && set.is_match(value) {
-                    found.extend(set.matches(value).iter().map(|pattern| hooks[pattern]));
+                    found.extend(set.matches(value).iter().map(|pattern| matchers[pattern].1));
                 }
             }
             Self::Alone { matcher, hook } => {

@@ -1,8 +1,8 @@
-//! The steps that a rule may take for one event. They stand for time, which rules do not measure.
+//! The steps that a rule may take for one event. They stand for time, which is looked at only where they are long.
 
 use std::cell::Cell;
 
-use super::failure::EvaluationError;
+use super::{failure::EvaluationError, processor_time::ProcessorTime};
 
 /// The steps of one hook for one event: a few milliseconds. Rules run in the way of their run.
 pub(super) const MOST_STEPS: u64 = 200_000;
@@ -25,16 +25,27 @@ const NODES_PER_STEP: usize = 4;
 /// How many fields of an object, or elements of a list, are compared in one step.
 const ELEMENTS_PER_STEP: usize = 16;
 
+/// How many steps of a search for a pattern are one step. The pattern may have thousands of parts.
+const SEARCH_STEPS_PER_STEP: usize = 4096;
+
+/// A search of more steps may take milliseconds.
+const LONG_SEARCH: usize = 256 << 10;
+
+/// After so many steps, the time is looked at.
+const STEPS_PER_LOOK: u64 = 4096;
+
 /// The steps that are left. What cannot fail spends them all the same: whoever goes on finds that there are none.
 pub(super) struct Budget {
     left: Cell<u64>,
     is_exceeded: Cell<bool>,
+    /// From the first look on.
+    time: Cell<Option<ProcessorTime>>,
 }
 
 impl Budget {
     /// All steps.
     pub(super) fn new() -> Self {
-        Self { left: Cell::new(MOST_STEPS), is_exceeded: Cell::new(false) }
+        Self { left: Cell::new(MOST_STEPS), is_exceeded: Cell::new(false), time: Cell::new(None) }
     }
 
     /// Takes steps.
@@ -54,11 +65,22 @@ impl Budget {
     }
 
     fn spend(&self, steps: u64) {
-        let left = self.left.get().checked_sub(steps);
+        let before = self.left.get();
+        let left = before.checked_sub(steps);
         self.left.set(left.unwrap_or_default());
-        if left.is_none() {
+        match left {
+            None => self.is_exceeded.set(true),
+            Some(left) if left / STEPS_PER_LOOK != before / STEPS_PER_LOOK => self.look_at_time(),
+            Some(_) => {}
+        }
+    }
+
+    fn look_at_time(&self) {
+        let mut time = self.time.get().unwrap_or_else(ProcessorTime::begin);
+        if time.is_over() {
             self.is_exceeded.set(true);
         }
+        self.time.set(Some(time));
     }
 
     fn spend_for(&self, count: usize, per_step: usize) {
@@ -90,6 +112,25 @@ impl Budget {
     pub(super) fn read(&self, bytes: usize) -> Result<(), EvaluationError> {
         self.spend_for(bytes, BYTES_PER_STEP);
         self.check()
+    }
+
+    /// Takes the steps of a search, which gives no result if it would take too long.
+    pub(super) fn search(
+        &self,
+        steps: usize,
+        find: impl FnOnce() -> Option<bool>,
+    ) -> Result<bool, EvaluationError> {
+        self.spend_for(steps, SEARCH_STEPS_PER_STEP);
+        self.check()?;
+        let Some(found) = find() else {
+            self.exhaust();
+            return Err(EvaluationError::TooManySteps);
+        };
+        if steps > LONG_SEARCH {
+            self.look_at_time();
+        }
+        self.check()?;
+        Ok(found)
     }
 
     /// The same for a text that is made, which may not be too long.

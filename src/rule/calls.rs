@@ -1,21 +1,14 @@
 //! Checks the calls of functions, and compiles the patterns that they are given.
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
 use super::{
     expression::{Expression, ExpressionKind, KnownPattern, Literal},
     functions::{self, FUNCTIONS, Form, Function},
+    globs::Globs,
     mistake::RuleMistake,
     scope::{Checked, RuleScope, wants},
     types::Type,
 };
 use crate::model::{Matcher, MatcherError};
-
-/// The longest pattern of a `glob`, in bytes.
-const LONGEST_PATTERN: usize = 1 << 10;
-
-/// The most patterns of one `glob`.
-const MOST_GLOBS: usize = 256;
 
 /// Checks one call. Of a method, the first argument is what stands before the dot.
 pub(super) fn call(name: &str, form: Form, arguments: Vec<Expression>, scope: &RuleScope<'_>) -> Checked {
@@ -130,22 +123,6 @@ fn glob(arguments: Vec<Expression>, scope: &RuleScope<'_>) -> Checked {
             "write a string or a list of strings, or a `let` that is one",
         ));
     };
-    let patterns = KnownPattern { compiled: glob_set(&sources)?, named: named_in(&patterns).into() };
+    let patterns = KnownPattern { compiled: Globs::new(&sources)?, named: named_in(&patterns).into() };
     Ok((ExpressionKind::Glob(Box::new(text), Box::new(patterns)), Type::Bool))
-}
-
-fn glob_set(sources: &[&str]) -> Result<GlobSet, RuleMistake> {
-    const HELP: &str = "`*` is within a name, `**` goes through directories, `{a,b}` is either";
-    if sources.len() > MOST_GLOBS {
-        return Err(RuleMistake::new(format!("more than {MOST_GLOBS} patterns"), "use fewer"));
-    }
-    let mut set = GlobSetBuilder::new();
-    for source in sources {
-        if source.len() > LONGEST_PATTERN {
-            return Err(RuleMistake::new("a pattern is longer than 1 KiB", HELP));
-        }
-        let glob = GlobBuilder::new(source).literal_separator(true).build();
-        set.add(glob.map_err(|e| RuleMistake::new(format!("not a pattern: {}", e.kind()), HELP))?);
-    }
-    set.build().map_err(|e| RuleMistake::new(format!("not a pattern: {}", e.kind()), HELP))
 }

@@ -92,10 +92,15 @@ impl<'a> Evaluation<'a> {
             ExpressionKind::In(parts) => self.is_in(&self.value(&parts[0])?, &self.value(&parts[1])?)?,
             ExpressionKind::Quantifier(quantifier, over) => self.quantify(*quantifier, over)?,
             ExpressionKind::Matches(text, pattern) => {
-                pattern.compiled.accepts(self.readable(&self.value(text)?)?)
+                let (text, pattern) = (self.value(text)?, &pattern.compiled);
+                let text = self.readable(&text)?;
+                self.context.budget.search(pattern.steps(text.len()), || pattern.decides(text))?
             }
             ExpressionKind::Glob(text, patterns) => {
-                patterns.compiled.is_match(self.readable(&self.value(text)?)?)
+                let (path, globs) = (self.value(text)?, &patterns.compiled);
+                let path = self.readable(&path)?;
+                let steps = globs.steps(path.len());
+                self.context.budget.search(steps, || globs.decide(path))?
             }
             _ => truth(&self.value(expression)?)?,
         })

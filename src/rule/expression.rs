@@ -1,8 +1,6 @@
 //! Expressions as they are evaluated: checked, with every name resolved and every pattern compiled.
 
-use globset::GlobSet;
-
-use super::{functions::Function, mistake::TextPlace, types::Type, variables::Source};
+use super::{functions::Function, globs::Globs, mistake::TextPlace, types::Type, variables::Source};
 use crate::model::Matcher;
 
 /// One expression.
@@ -92,7 +90,7 @@ pub(super) enum ExpressionKind {
     Collect(Box<Loop>),
     Call(&'static Function, Box<[Expression]>),
     Matches(Box<Expression>, Box<KnownPattern<Matcher>>),
-    Glob(Box<Expression>, Box<KnownPattern<GlobSet>>),
+    Glob(Box<Expression>, Box<KnownPattern<Globs>>),
 }
 
 /// A pattern that was compiled when the rule was loaded.

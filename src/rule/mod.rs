@@ -16,6 +16,7 @@ mod facts;
 mod failure;
 mod file_fact;
 mod functions;
+mod globs;
 mod hook_rule;
 mod json_tree;
 mod led_commands;
@@ -26,6 +27,7 @@ mod named_paths;
 mod operation;
 mod operators;
 mod paths;
+mod processor_time;
 mod ranges;
 #[cfg(feature = "rego")]
 pub(crate) mod rego;

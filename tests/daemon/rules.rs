@@ -119,6 +119,56 @@ fn an_event_that_takes_a_guard_too_many_steps_is_blocked() {
 }
 
 #[test]
+fn searches_for_patterns_are_bounded_in_time() {
+    const UNDECIDED: &str = "timed_out";
+    let conditions = [
+        (r#"tool.input.text.matches("1[01]{100}x")"#, UNDECIDED),
+        (r#"tool.input.text.matches("1[01]{3000}[xy]")"#, UNDECIDED),
+        (r#"tool.input.text.matches("(?:1[01]{900})+x|y")"#, UNDECIDED),
+        (r#"tool.input.lines.exists(l, l.matches("1[01]{400}x"))"#, UNDECIDED),
+        (r#"glob(tool.input.text, "*1????????????????????????????????????????????x")"#, UNDECIDED),
+        // What needs few states is found in any length.
+        (r#"tool.input.lines.all(l, l.matches("^(?:0|1){40}"))"#, "block"),
+        (r#"tool.input.text.matches("(?i)[a-z_]+key\\s*=|0{8}")"#, "block"),
+        (r#"tool.input.text.matches("[01]{1,200}x")"#, "proceed"),
+        (r#"tool.input.text.matches("\\bpassword\\b")"#, "proceed"),
+        // And others in a shorter text.
+        (r#"tool.input.text.first(10000).matches("1[01]{100}x")"#, "proceed"),
+        (r#"tool.input.text.first(10000).matches("1[01]{100}[01]")"#, "block"),
+    ];
+    let mut daemon = DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }");
+    for (at, (condition, _)) in conditions.iter().enumerate() {
+        let rule = json!({ "name": format!("guard-{at}"), "events": ["before_tool_dispatch"], "matcher": format!("^T{at}$"),
+                           "handler": { "type": "rule", "deny": condition }, "on_error": "deny" });
+        daemon = daemon.file(&format!("shop/.openharness/hooks/{at}.yaml"), &rule.to_string());
+    }
+    let daemon = daemon.serve();
+    let input = json!({ "text": random_bits(900_000), "lines": vec![random_bits(4000); 400] });
+    for (at, (condition, wanted)) in conditions.iter().enumerate() {
+        let outcome = outcome(&daemon, "r", &format!("T{at}"), &input);
+        let hook = &outcome["hooks"][0];
+        assert_eq!(outcome["verdict"] == "proceed", *wanted == "proceed", "{condition}: {outcome}");
+        assert_eq!(hook["ended"] == UNDECIDED, *wanted == UNDECIDED, "{condition}: {outcome}");
+        if *wanted == UNDECIDED {
+            assert!(hook["error"].as_str().unwrap().contains("the rule takes too many steps"), "{outcome}");
+        }
+    }
+    daemon.finish();
+}
+
+/// A text of zeros and ones in which no long part is there twice.
+fn random_bits(length: usize) -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state & 1 == 1 { '1' } else { '0' }
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
 fn a_pack_that_is_added_for_the_user_is_in_force_at_once_in_every_workspace() {
     let daemon = DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop } }\nworkspace_roots: [$DIR/other]")

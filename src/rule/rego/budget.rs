@@ -3,17 +3,14 @@
 
 use std::{cell::Cell, num::NonZeroU32, sync::OnceLock, time::Duration};
 
+use crate::{
+    model::{Ended, Failure},
+    rule::processor_time::ProcessorTime,
+};
 use regorus::utils::limits::{ExecutionTimerConfig, TimeSource, set_time_source};
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::model::{Ended, Failure};
 
 /// The steps of one policy for one event: about 20 ms. Policies run in the way of their run.
 const MOST_STEPS: u64 = 500_000;
-
-/// The processor time of one policy for one event: far more than all its steps take, unless they are with something large. A
-/// build without optimisation takes ten times as long.
-const MOST_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_500 } else { 250 });
 
 /// What is said of a policy that takes more.
 pub(super) const TOO_LONG: &str =
@@ -34,10 +31,7 @@ struct Spent {
     steps: u64,
     price: u64,
     exceeded: Option<Exceeded>,
-    /// Before this, the policy cannot have taken too long.
-    next_look: Duration,
-    /// The processor time of the thread when it was looked at first.
-    first_time: Option<Duration>,
+    time: ProcessorTime,
 }
 
 /// What was not enough for a policy.
@@ -74,23 +68,11 @@ impl Spent {
         }
     }
 
-    /// Time that passes is no less than that of the processor, which takes longer to ask for.
     fn look_at_time(&mut self) {
-        let now = read_clock(ClockId::Monotonic);
-        if now < self.next_look {
-            return;
-        }
-        let time = read_clock(ClockId::ThreadCPUTime);
-        let taken = time.saturating_sub(*self.first_time.get_or_insert(time));
-        match MOST_TIME.checked_sub(taken) {
-            Some(left) => self.next_look = now + left,
-            None => _ = self.exceeded.get_or_insert(Exceeded::Time),
+        if self.time.is_over() {
+            self.exceeded.get_or_insert(Exceeded::Time);
         }
     }
-}
-
-fn read_clock(clock: ClockId) -> Duration {
-    clock_gettime(clock).try_into().unwrap_or_default()
 }
 
 static STEP_CLOCK: StepClock = StepClock;
@@ -119,8 +101,7 @@ impl Drop for Counting {
 #[must_use]
 pub(super) fn begin(size: usize) -> Counting {
     let price = u64::try_from(size / BYTES_PER_STEP).unwrap_or(MOST_STEPS).saturating_add(1);
-    let next_look = read_clock(ClockId::Monotonic) + MOST_TIME;
-    SPENT.set(Some(Spent { steps: 0, price, exceeded: None, next_look, first_time: None }));
+    SPENT.set(Some(Spent { steps: 0, price, exceeded: None, time: ProcessorTime::begin() }));
     Counting(())
 }
 

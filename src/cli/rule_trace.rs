@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{escape, paint::Paint};
 use crate::{
-    handler::links::LinkQuery,
-    model::{Arrival, Draft, Event, Handler, KeyCounts, RuleCache, RuleCall, TracedExpression},
+    model::{Arrival, Draft, Event, Hook, TracedExpression},
+    orchestrator::RuleTracer,
     registry::{Plan, Snapshot},
     run::next_decision_id,
 };
@@ -25,24 +25,12 @@ pub(super) fn of(snapshot: &Snapshot, plan: &Plan, event: &Event) -> Vec<RuleTra
     let mut event = event.clone();
     event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
     let draft = Draft::new(event.into());
-    let hooks = || plan.steps().iter().map(|step| &step.hook);
-    let asks = hooks().any(|hook| hook.link_needs().is_some());
-    let links = asks.then(|| LinkQuery::of(&draft, snapshot.workspace(), hooks()).run_here());
-    let mut cache = RuleCache::default();
-    let mut traces = Vec::new();
-    for step in plan.steps() {
-        let (Handler::Rule(rule) | Handler::Rego(rule)) = &step.hook.handler else { continue };
-        if step.hook.trust.refusal().is_some() {
-            continue;
-        }
-        let workspace = step.hook.subject(snapshot.workspace());
-        let mut counts = KeyCounts::default();
-        let links = links.as_ref();
-        let call = RuleCall { draft: &draft, workspace, links, cache: &mut cache, counts: &mut counts };
-        let expressions = rule.program.explain(call);
-        traces.push(RuleTrace { hook: step.hook.name.to_string(), expressions });
-    }
-    traces
+    let mut tracer = RuleTracer::new(snapshot, plan, &draft);
+    let mut of_hook = |hook: &Hook| {
+        let expressions = tracer.expressions(hook)?;
+        Some(RuleTrace { hook: hook.name.to_string(), expressions })
+    };
+    plan.steps().iter().filter_map(|step| of_hook(&step.hook)).collect()
 }
 
 impl RuleTrace {

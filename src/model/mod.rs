@@ -84,7 +84,7 @@ pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
 pub use rule::RuleHandler;
 pub(crate) use rule::{FactFile, KeyCounts, RuleCache, RuleCall, RuleProgram};
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use rule::{TracedExpression, TracedValue};
 pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 pub(crate) use secret::SecretReference;

@@ -61,7 +61,7 @@ pub(crate) trait RuleProgram: fmt::Debug + Send + Sync {
     }
 
     /// Why it says so: its expressions in the order in which they count, and what they are.
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     fn explain(&self, call: RuleCall<'_>) -> Vec<TracedExpression>;
 }
 
@@ -144,7 +144,7 @@ impl KeyCounts {
 }
 
 /// One expression of a rule, and what it is for an event.
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct TracedExpression {
     /// The name of the rule, if it has one.
@@ -163,7 +163,7 @@ pub(crate) struct TracedExpression {
 }
 
 /// A part of an expression, and its value.
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct TracedValue {
     /// The part as it is written.

@@ -21,6 +21,8 @@ mod outbox;
 #[cfg(feature = "cluster")]
 mod queue;
 mod reload_log;
+#[cfg(any(feature = "cli", feature = "daemon"))]
+mod rule_trace;
 mod run;
 mod runs;
 #[cfg(feature = "store")]
@@ -39,6 +41,8 @@ pub use native_hook::NativeHook;
 pub use notice_stream::{NoticeStream, NoticesLost};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxEvent, OutboxSelection};
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use rule_trace::RuleTracer;
 pub use run::{Run, ToolCall};
 pub use runs::{CancelSummary, RunFilter, RunList};
 #[cfg(feature = "daemon")]

@@ -40,7 +40,7 @@ mod syntax;
 mod tests;
 mod texts;
 mod tokens;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 mod trace;
 mod tree;
 mod types;

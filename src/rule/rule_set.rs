@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use super::trace;
 use super::{
     budget::{Budget, MOST_STEPS},
@@ -25,7 +25,7 @@ use super::{
     types::Type,
     walks,
 };
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use crate::model::TracedExpression;
 use crate::model::{
     Ended, EventKind, Failure, HookDecision, Json, LinkNeeds, Reply, RuleCall, RuleProgram, Target,
@@ -225,7 +225,7 @@ impl RuleSet {
     }
 }
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 impl RuleSet {
     fn traced<'a>(&'a self, evaluation: &Evaluation<'a>) -> Vec<TracedExpression> {
         trace::of(&self.rules, &self.named, evaluation)
@@ -247,7 +247,7 @@ impl RuleProgram for RuleSet {
         self.link_needs.get_or_init(|| link_needs::of(self.all_expressions(), &self.facts)).clone()
     }
 
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     fn explain(&self, call: RuleCall<'_>) -> Vec<TracedExpression> {
         self.evaluate(call, Self::traced).unwrap_or_default()
     }

@@ -13,6 +13,7 @@ mod cluster_mode;
 mod content;
 mod data_directory;
 mod dead_letters;
+mod decision_trace;
 mod drain;
 mod hidden_memory;
 mod hostile_repository;

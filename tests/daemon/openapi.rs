@@ -92,6 +92,7 @@ const TABLE: &[Row] = &[
     ("GET", "/v1/decisions/{id}", "/v1/decisions/none", None, 404),
     ("GET", "/v1/decisions/{id}", "/v1/decisions/%ff", None, 400),
     ("GET", "/v1/decisions/{id}/payload", "/v1/decisions/none/payload", None, 404),
+    ("GET", "/v1/decisions/{id}/trace", "/v1/decisions/none/trace", None, 404),
     ("GET", "/v1/workspaces", "/v1/workspaces", None, 200),
     ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"$DIR/new"}"#), 201),
     (

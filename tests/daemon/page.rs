@@ -180,11 +180,13 @@ fn a_session_may_what_its_link_was_asked_for() {
         assert_eq!(reader.ask("GET", path).status, 200, "{path}");
     }
     let payload = format!("/v1/decisions/{decision}/payload");
+    let trace = format!("/v1/decisions/{decision}/trace");
     for (method, path) in [
         ("GET", "/v1/settings"),
         ("POST", "/v1/reload"),
         ("DELETE", "/v1/runs/r"),
         ("GET", payload.as_str()),
+        ("GET", trace.as_str()),
         ("GET", TRUST),
         ("POST", TRUST),
         ("DELETE", TRUST),

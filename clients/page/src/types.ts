@@ -115,6 +115,8 @@ export interface Stage {
   trust: string | null;
   content: string | null;
   warnings: string[];
+  notes: string[];
+  tokens: { input: number; output: number } | null;
 }
 
 export interface DecisionDetails extends Decision {
@@ -128,6 +130,25 @@ export interface DecisionDetails extends Decision {
   patched: string[];
   notes: string[];
   reports: Stage[];
+}
+
+export interface TracedExpression {
+  rule?: string;
+  key: string;
+  expression: string;
+  result: string;
+  decides: boolean;
+  values: { of: string; value: string }[];
+}
+
+export type TraceGap = "hook_changed" | "not_run" | "input_not_kept" | "payload_not_kept" | "too_large" | "differs";
+
+export interface HookTrace {
+  hook: string;
+  changed_before: string[];
+  told: unknown;
+  expressions: TracedExpression[];
+  gap: TraceGap | null;
 }
 
 export interface Payload {

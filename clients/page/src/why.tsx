@@ -1,10 +1,11 @@
 // Why events were answered as they were: the last decisions, and one of them as a timeline.
 import { useState } from "preact/hooks";
 import { difference } from "./diff";
-import { ago, duration, moment, plural } from "./format";
+import { ago, count, duration, moment, plural } from "./format";
 import { Copy, Difference, Empty, Failure, Section, Table, VerdictBadge, type Column } from "./parts";
 import { address, useAsked, type Place } from "./state";
-import { VERDICTS, type Decision, type DecisionDetails, type Payload, type Right, type Stage } from "./types";
+import { HookTraceView } from "./trace";
+import { VERDICTS, type Decision, type DecisionDetails, type HookTrace, type Payload, type Right, type Stage } from "./types";
 
 const SPANS: [string, string][] = [
   ["", "all that is kept"],
@@ -164,7 +165,7 @@ function Bars({ stage, whole }: { stage: Stage; whole: number }) {
   );
 }
 
-function Stages({ details }: { details: DecisionDetails }) {
+function Stages({ details, traces }: { details: DecisionDetails; traces: HookTrace[] | undefined }) {
   const ends = details.reports.map((stage) => (stage.started_ms ?? 0) + stage.duration_ms);
   const whole = Math.max(details.duration_ms, ...ends);
   return (
@@ -183,6 +184,7 @@ function Stages({ details }: { details: DecisionDetails }) {
             {stage.patched.length > 0 && ` · changed ${stage.patched.join(", ")}`}
             {stage.trust && ` · ${stage.trust}`}
             {stage.content && ` · content ${stage.content.slice(0, 12)}`}
+            {stage.tokens && ` · ${count(stage.tokens.input)} tokens in, ${count(stage.tokens.output)} out`}
           </p>
           {stage.error && <pre class="why" tabIndex={0}>{stage.error}</pre>}
           {stage.policy && <p class="sub">{stage.policy === "fail_open" ? "The failure was let pass, as the hook's policy says." : "The failure counted as the verdict above, as the hook's policy says."}</p>}
@@ -191,9 +193,31 @@ function Stages({ details }: { details: DecisionDetails }) {
               ⚠ {warning}
             </p>
           ))}
+          {stage.notes.map((note, at) => (
+            <pre key={at} class="why" tabIndex={0} aria-label={`${stage.hook}: note`}>
+              {note}
+            </pre>
+          ))}
+          {traces?.[index] && <HookTraceView trace={traces[index]} />}
         </li>
       ))}
     </ol>
+  );
+}
+
+function HooksSection({ details, right }: { details: DecisionDetails; right: Right }) {
+  const [shown, setShown] = useState(false);
+  const asked = useAsked<{ hooks: HookTrace[] }>(shown ? `/v1/decisions/${encodeURIComponent(details.decision_id)}/trace` : undefined, 0);
+  const aside = right === "control" && details.reports.length > 0 && !shown && (
+    <button type="button" onClick={() => setShown(true)}>
+      Show what each was told, and why rules decided
+    </button>
+  );
+  return (
+    <Section title="Hooks in order" aside={aside}>
+      {asked.error && <Failure error={asked.error} again={asked.again} />}
+      {details.reports.length > 0 ? <Stages details={details} traces={asked.value?.hooks} /> : <Empty>No hook ran: the run is halted or has ended.</Empty>}
+    </Section>
   );
 }
 
@@ -267,6 +291,8 @@ function Details({ id, right }: { id: string; right: Right }) {
       </>
     );
   }
+  // Notes of hooks stand with them.
+  const others = it.notes.filter((note) => !it.reports.some((stage) => stage.notes.includes(note)));
   const facts: [string, string | null][] = [
     ["Time", moment(it.at)],
     ["Workspace", it.workspace_id],
@@ -292,10 +318,10 @@ function Details({ id, right }: { id: string; right: Right }) {
         {it.by ? `Decided by the hook ${it.by}.` : it.changed ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
         <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.</span>
       </p>
-      <Section title="Hooks in order">{it.reports.length > 0 ? <Stages details={it} /> : <Empty>No hook ran: the run is halted or has ended.</Empty>}</Section>
-      {it.notes.length > 0 && (
+      <HooksSection details={it} right={right} />
+      {others.length > 0 && (
         <Section title="Notes">
-          {it.notes.map((note, index) => (
+          {others.map((note, index) => (
             <pre key={index} class="why" tabIndex={0}>
               {note}
             </pre>

@@ -155,6 +155,25 @@ test("why: who may control sees what hooks changed", async () => {
   await close(window);
 });
 
+test("why: who may control sees what each hook was told, and which expression decided", async () => {
+  const window = await open(["--control"]);
+  const { page, origin } = window;
+  await page.goto(`${origin}/#/why?run=pushes`);
+  await page.getByRole("rowheader").getByRole("link").first().click();
+  await page.getByRole("button", { name: "Show what each was told" }).click();
+  const expressions = page.getByLabel("no-force-push: expressions");
+  await expressions.locator(".decides", { hasText: "force deny is true" }).waitFor();
+  await expressions.getByText("git push --force origin main").first().waitFor();
+  await page.goto(`${origin}/#/why?run=writes`);
+  await page.getByRole("rowheader").getByRole("link").first().click();
+  await page.getByRole("button", { name: "Show what each was told" }).click();
+  await page.getByText("Hooks before it had changed tool_input.").waitFor();
+  await page.getByText("What policy-server was told").click();
+  await page.getByLabel("policy-server: input").getByText('"mode": "dry-run"').waitFor();
+  assert.deepEqual(await serious(page), []);
+  await close(window);
+});
+
 test("why: an empty search says what to do", async () => {
   const window = await open();
   await window.page.goto(`${window.origin}/#/why?run=nobody`);

@@ -12,7 +12,7 @@ use crate::{
     FinishedEvent,
     model::{
         DialectName, Ended, EventAttributes, EventKind, EventPeer, FailureMode, HandlerKind, HookReport,
-        Redactor, Target, Targets, TrustState, Verdict, milliseconds,
+        Redactor, Target, Targets, TokenUsage, TrustState, Verdict, milliseconds,
     },
 };
 
@@ -78,6 +78,10 @@ struct HookStage {
     trust: Option<TrustState>,
     content: Option<String>,
     warnings: Vec<String>,
+    /// What it had to say to a person or a model.
+    notes: Vec<String>,
+    /// The tokens it used, if it asked a model that reports them.
+    tokens: Option<TokenUsage>,
 }
 
 /// The payload of an event, as its host sent it and as hooks have changed it.
@@ -140,7 +144,7 @@ impl DecisionDetails {
             snapshot: outcome.snapshot_content.as_deref().map(str::to_owned),
             patched: outcome.patched.iter().map(|(target, _)| target).collect(),
             notes: outcome.notes.iter().map(|note| redactor.text(&note.text).into_owned()).collect(),
-            reports: outcome.hooks.iter().map(|report| HookStage::of(report, first, redactor)).collect(),
+            reports: outcome.hooks.iter().map(|report| HookStage::of(report, finished, first)).collect(),
             summary: DecisionSummary {
                 reason: outcome.reason.as_deref().map(|reason| redactor.text(reason).into_owned()),
                 ..DecisionSummary::of(finished)
@@ -150,7 +154,9 @@ impl DecisionDetails {
 }
 
 impl HookStage {
-    fn of(report: &HookReport, first: Option<std::time::Instant>, redactor: &Redactor) -> Self {
+    fn of(report: &HookReport, finished: &FinishedEvent, first: Option<std::time::Instant>) -> Self {
+        let FinishedEvent { outcome, redactor, .. } = finished;
+        let notes = outcome.notes.iter().filter(|note| note.hook == report.hook);
         let started = report
             .started
             .zip(first)
@@ -169,6 +175,8 @@ impl HookStage {
             trust: report.trust,
             content: report.content.as_ref().map(|content| content.as_str().to_owned()),
             warnings: report.warnings.iter().map(|warning| redactor.text(warning).into_owned()).collect(),
+            notes: notes.map(|note| redactor.text(&note.text).into_owned()).collect(),
+            tokens: report.tokens,
         }
     }
 }

@@ -10,10 +10,14 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::decision::{DecisionDetails, DecisionPayload, DecisionSummary, brief};
+use super::{
+    decision::{DecisionDetails, DecisionPayload, DecisionSummary, brief},
+    decision_trace::DecisionTrace,
+};
 use crate::{
     FinishedEvent, OutcomeObserver,
     model::{Ended, HookReport, Targets, Verdict, WorkspaceId},
+    registry::Snapshot,
 };
 
 /// How many decisions of each sort are kept.
@@ -85,6 +89,16 @@ impl DecisionHistory {
     /// The payload of its event, as it was sent and as hooks have changed it.
     pub(in crate::daemon) fn payload(&self, id: &str) -> Option<DecisionPayload> {
         self.find(id).as_ref().map(DecisionPayload::of)
+    }
+
+    /// What its hooks were told, by the hooks that its workspace has now.
+    pub(in crate::daemon) fn trace(
+        &self,
+        id: &str,
+        snapshot: impl FnOnce(&WorkspaceId) -> Option<Arc<Snapshot>>,
+    ) -> Option<DecisionTrace> {
+        let finished = self.find(id)?;
+        Some(DecisionTrace::of(&finished, snapshot(&finished.run.workspace_id).as_deref()))
     }
 
     fn find(&self, id: &str) -> Option<FinishedEvent> {

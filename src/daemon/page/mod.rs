@@ -3,6 +3,7 @@
 
 mod assets;
 mod decision;
+mod decision_trace;
 mod history;
 mod live;
 mod live_view;
@@ -10,6 +11,7 @@ mod sessions;
 
 pub(super) use assets::{CONTENT_SECURITY_POLICY, PageFile, page_file};
 pub(super) use decision::{DecisionDetails, DecisionPayload, DecisionSummary};
+pub(super) use decision_trace::DecisionTrace;
 pub(super) use history::{DecisionFilter, DecisionHistory};
 pub(super) use live::LiveActivity;
 pub(super) use sessions::{PageLink, PageSessions, SignInError};

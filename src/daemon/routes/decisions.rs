@@ -20,11 +20,13 @@ use crate::{
     daemon::{
         auth::AccessRight,
         error::ApiError,
-        page::{DecisionDetails, DecisionFilter, DecisionHistory, DecisionPayload, DecisionSummary},
+        page::{
+            DecisionDetails, DecisionFilter, DecisionHistory, DecisionPayload, DecisionSummary, DecisionTrace,
+        },
         schema::{Component, object, unsigned},
         state::DaemonState,
     },
-    model::Verdict,
+    model::{Verdict, WorkspaceId},
 };
 
 /// How many decisions are listed by default.
@@ -134,6 +136,24 @@ pub(super) const PAYLOAD: Route = Route {
     }],
 };
 
+pub(super) const TRACE: Route = Route {
+    path: "/v1/decisions/{id}/trace",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "traceDecision",
+        tag: "decisions",
+        right: AccessRight::Control,
+        summary: "Show what each hook of a decision was told, and which expressions of its rules decided, from which values.",
+        description: "It is found anew from the event that is kept, for hooks that are as they were: `gap` says what is missing and why. It evaluates rules and runs nothing else. Without the secrets of hooks. As for payloads, it needs the right to control.",
+        parameters: &[DECISION],
+        request: None,
+        success: &[ok("What the hooks were told", ResponseContent::Json(AnyObject))],
+        errors: &[UNKNOWN_DECISION, NO_HISTORY],
+        handler: |method| on(method, trace),
+    }],
+};
+
 async fn list(
     State(state): State<Arc<DaemonState>>,
     ApiQuery(query): ApiQuery<DecisionsQuery>,
@@ -177,6 +197,16 @@ async fn payload(
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionPayload>, ApiError> {
     off_the_way(&state, move |history| history.payload(&id)).await?.map(Json).ok_or_else(unknown_decision)
+}
+
+async fn trace(
+    State(state): State<Arc<DaemonState>>,
+    PathParameter(id): PathParameter,
+) -> Result<Json<DecisionTrace>, ApiError> {
+    let orchestrator = state.orchestrator.clone();
+    let snapshot = move |workspace: &WorkspaceId| orchestrator.snapshot(Some(workspace));
+    let traced = off_the_way(&state, move |history| history.trace(&id, snapshot)).await?;
+    traced.map(Json).ok_or_else(unknown_decision)
 }
 
 /// Asks the history on a thread that no event waits for: freeing many texts of secrets takes a while.

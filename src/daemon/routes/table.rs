@@ -85,7 +85,7 @@ static COMPONENTS: [&Component; 38] = [
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 32] = [
+pub(super) static ROUTES: [Route; 33] = [
     Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
@@ -269,6 +269,7 @@ pub(super) static ROUTES: [Route; 32] = [
     decisions::DECISIONS,
     decisions::DETAILS,
     decisions::PAYLOAD,
+    decisions::TRACE,
     page::INDEX,
     page::FILES,
     page::LINK,

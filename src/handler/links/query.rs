@@ -59,7 +59,7 @@ impl LinkQuery {
     }
 
     /// Looks everything up while the caller waits, in the same time.
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     pub(crate) fn run_here(self) -> KnownLinks {
         let (sender, answer) = std::sync::mpsc::channel();
         std::thread::spawn(move || drop(sender.send(self.run(read_link, &|| true))));

@@ -22,7 +22,7 @@ mod source;
 mod syntax;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 mod trace;
 mod verb;
 

@@ -14,7 +14,7 @@ use super::{
     source::ENTRY,
     verb::Verb,
 };
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use crate::model::TracedExpression;
 use crate::model::{
     Draft, Ended, Failure, HookDecision, Json, Reply, RuleCall, RuleProgram, Target, Workspace,
@@ -225,7 +225,7 @@ impl RuleProgram for PolicySet {
         }
     }
 
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     fn explain(&self, call: RuleCall<'_>) -> Vec<TracedExpression> {
         let (said, failed) = self.ask(call.draft, call.workspace);
         super::trace::of(&said, failed)

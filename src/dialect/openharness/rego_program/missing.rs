@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::{lookup::ReferenceLookup, rego_sources::RegoSources};
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use crate::model::TracedExpression;
 use crate::model::{Capability, Ended, Failure, Reply, RuleCall, RuleProgram};
 
@@ -28,7 +28,7 @@ impl RuleProgram for MissingPrograms {
         Err(Failure::new(Ended::SpawnFailed, message))
     }
 
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     fn explain(&self, _: RuleCall<'_>) -> Vec<TracedExpression> {
         Vec::new()
     }

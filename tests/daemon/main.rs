@@ -43,3 +43,4 @@ mod shutdown;
 mod synced;
 mod trust;
 mod unloaded;
+mod what_if;

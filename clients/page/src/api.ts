@@ -64,6 +64,11 @@ export async function change<T = void>(method: "POST" | "DELETE", path: string, 
   return text === "" ? (undefined as T) : JSON.parse(text);
 }
 
+/// Asks about a text of JSON, which is sent as it is.
+export async function ask<T>(path: string, json: string): Promise<T> {
+  return (await send(path, { method: "POST", body: json, headers: { "content-type": "application/json" } })).json();
+}
+
 /// Signs in with the secret of a link.
 export async function signIn(code: string): Promise<Session> {
   localStorage.removeItem(STORED);

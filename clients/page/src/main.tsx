@@ -10,6 +10,7 @@ import { address, useAsked, useLive, usePlace } from "./state";
 import type { Session, Status } from "./types";
 import { showUnseen } from "./visible";
 import { WhatPage } from "./what";
+import { WhatIfPage } from "./whatif";
 import { WhyPage } from "./why";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -17,6 +18,7 @@ import "./style.css";
 const PAGES: [string, string][] = [
   ["now", "Now"],
   ["why", "Why"],
+  ["what-if", "What if"],
   ["runs-what", "What runs"],
   ["settings", "Settings"],
 ];
@@ -111,6 +113,7 @@ function SignedIn({ session }: { session: Session }) {
       <main id="main" ref={main} tabIndex={-1}>
         {page === "now" && <NowPage live={live} status={status.value} right={session.right} />}
         {page === "why" && <WhyPage place={place} right={session.right} />}
+        {page === "what-if" && <WhatIfPage />}
         {page === "runs-what" && <WhatPage place={place} status={status.value} right={session.right} />}
         {page === "settings" && <SettingsPage right={session.right} />}
         {title === "Not found" && (

@@ -33,18 +33,23 @@ function Expression({ it }: { it: TracedExpression }) {
   );
 }
 
+export function Expressions({ of, all }: { of: string; all: TracedExpression[] }) {
+  if (all.length === 0) return null;
+  return (
+    <ol class="expressions" aria-label={`${of}: expressions`}>
+      {all.map((it, index) => (
+        <Expression key={index} it={it} />
+      ))}
+    </ol>
+  );
+}
+
 export function HookTraceView({ trace }: { trace: HookTrace }) {
   return (
     <>
       {trace.changed_before.length > 0 && <p class="sub">Hooks before it had changed {trace.changed_before.join(", ")}.</p>}
       {trace.gap && <p class="sub">{GAPS[trace.gap] ?? trace.gap}</p>}
-      {trace.expressions.length > 0 && (
-        <ol class="expressions" aria-label={`${trace.hook}: expressions`}>
-          {trace.expressions.map((it, index) => (
-            <Expression key={index} it={it} />
-          ))}
-        </ol>
-      )}
+      <Expressions of={trace.hook} all={trace.expressions} />
       {trace.told !== null && (
         <details>
           <summary>What {trace.hook} was told</summary>

@@ -151,6 +151,23 @@ export interface HookTrace {
   gap: TraceGap | null;
 }
 
+export interface PlannedHook {
+  hook: string;
+  handler: string;
+  awaited: boolean;
+  refused: string | null;
+  expressions: TracedExpression[];
+}
+
+export interface EventPlan {
+  workspace_id: string;
+  event: string;
+  matched: string | null;
+  blocked: string | null;
+  stages: PlannedHook[][];
+  skipped: { hook: string; why: string }[];
+}
+
 export interface Payload {
   sent: Record<string, unknown>;
   changed: Record<string, unknown>;

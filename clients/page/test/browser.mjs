@@ -181,6 +181,23 @@ test("why: an empty search says what to do", async () => {
   await close(window);
 });
 
+test("what if: an event has its plan, with what rules make of it, and nothing runs", async () => {
+  const window = await open();
+  const { page } = window;
+  await page.getByLabel("Pages").getByRole("link", { name: "What if" }).click();
+  await page.getByLabel("Workspace").selectOption("shop");
+  await page.getByRole("button", { name: "Show its plan" }).click();
+  await page.getByLabel("no-force-push: expressions").locator(".decides", { hasText: "force deny is true" }).waitFor();
+  await page.locator("dt", { hasText: "dry-run" }).waitFor();
+  await page.getByLabel("Event, as JSON").fill(JSON.stringify({ event: HOSTILE }));
+  await page.getByRole("button", { name: "Show its plan" }).click();
+  await page.getByText(/event/).first().waitFor();
+  await page.getByRole("alert").waitFor();
+  assert.deepEqual(await serious(page), []);
+  window.wrong = window.wrong.filter((text) => !text.includes("400"));
+  await close(window);
+});
+
 test("what runs: hooks with level, file and content, and mistakes with their place", async () => {
   const window = await open();
   const { page } = window;
@@ -360,7 +377,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`axe finds nothing serious on ${name}, ${colorScheme}`, async () => {
       const window = await open(["--control"], { colorScheme, viewport });
       const { page, origin } = window;
-      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"], ["settings", "listen.tcp"]];
+      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"], ["settings", "listen.tcp"], ["what-if", "Show its plan"]];
       for (const [place, text] of places) {
         await page.goto(`${origin}/#/${place}`);
         await page.locator("main").getByText(text).first().waitFor();

@@ -6,6 +6,7 @@ mod cluster_status;
 mod data_status;
 mod decisions;
 mod events;
+mod explain;
 mod extract;
 mod health;
 mod native_events;

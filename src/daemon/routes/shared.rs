@@ -99,7 +99,7 @@ fn id() -> Value {
 }
 
 /// The schema of the name of a dialect.
-fn dialect() -> Value {
+pub(super) fn dialect() -> Value {
     let names: Vec<_> = DialectName::ALL.iter().map(|name| name.as_str()).collect();
     json!({ "type": "string", "enum": names })
 }

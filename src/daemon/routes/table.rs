@@ -6,7 +6,7 @@ use super::{
     data_status::{AGENT_STATUS, AUDIT_STATUS, DATA_STATUS, SHIPPING_STATUS},
     decisions::{self, DECISIONS_VIEW},
     events::{self, EVENT, OUTCOME},
-    health, native_events,
+    explain, health, native_events,
     native_response::PROCESS_ANSWER,
     now, openapi,
     operation::{
@@ -85,7 +85,7 @@ static COMPONENTS: [&Component; 38] = [
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 33] = [
+pub(super) static ROUTES: [Route; 34] = [
     Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
@@ -249,6 +249,7 @@ pub(super) static ROUTES: [Route; 33] = [
     },
     trust::TRUST,
     settings::SETTINGS,
+    explain::EXPLAIN,
     Route {
         path: "/v1/reload",
         limit: RequestLimit::Exempt,

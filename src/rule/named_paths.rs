@@ -25,7 +25,19 @@ const LONGEST_UNNAMED: usize = 4 << 10;
 const SHELL_KEYS: [&str; 5] = ["command", "cmd", "script", "shell", "commands"];
 
 /// The names of directories that a call counts its paths from.
-const DIRECTORY_KEYS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "dir_path", "working_directory"];
+const DIRECTORY_KEYS: [&str; 11] = [
+    "workdir",
+    "workDir",
+    "work_dir",
+    "cwd",
+    "directory",
+    "dir",
+    "dir_path",
+    "working_directory",
+    "workingDirectory",
+    "working_dir",
+    "workingDir",
+];
 
 /// How lines of patches begin that name a file.
 const PATCH_LINES: [&str; 7] = ["*** ", "+++ ", "--- ", "rename ", "copy ", "diff --git ", "Index: "];

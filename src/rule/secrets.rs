@@ -23,8 +23,8 @@ const MOST_FOUND: usize = 1_000;
 const SECRET_ENTROPY: f64 = 3.0;
 
 /// Shapes of tokens. The sources are the issuers' own documents, as far as they publish a shape.
-const SHAPES: [(&str, &str); 20] = [
-    ("private-key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+const SHAPES: [(&str, &str); 27] = [
+    ("private-key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\bPuTTY-User-Key-File-[0-9]:"),
     ("aws-access-key", r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b"),
     ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9_]{22,255})\b"),
     ("gitlab-token", r"\bgl(?:pat|ptt|dt|rt|cbt|ft|soat)-[A-Za-z0-9_-]{20,}"),
@@ -32,7 +32,7 @@ const SHAPES: [(&str, &str); 20] = [
     ("openai-key", r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{32,}"),
     ("google-key", r"\bAIza[A-Za-z0-9_-]{35}"),
     ("google-oauth", r"\bya29\.[A-Za-z0-9_-]{20,}"),
-    ("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("slack-token", r"\b(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})"),
     ("slack-webhook", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_+-]{20,}"),
     ("stripe-key", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("npm-token", r"\bnpm_[A-Za-z0-9]{36}\b"),
@@ -42,6 +42,13 @@ const SHAPES: [(&str, &str); 20] = [
     ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{40,}"),
     ("digitalocean-token", r"\bdo[opr]_v1_[a-f0-9]{64}\b"),
     ("shopify-token", r"\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}\b"),
+    ("vault-token", r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    ("docker-token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    ("age-key", r"\bAGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{50,}"),
+    ("grafana-token", r"\bglsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}\b"),
+    ("groq-key", r"\bgsk_[A-Za-z0-9]{40,}\b"),
+    ("xai-key", r"\bxai-[A-Za-z0-9]{60,}\b"),
+    ("linear-key", r"\blin_api_[A-Za-z0-9]{32,}\b"),
     ("azure-storage-key", r"\bAccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
     ("url-password", r"\b[a-z][a-z0-9+.-]*://[^\s/:@'\x22]+:(?P<secret>[^\s/@'\x22]{3,})@"),
 ];

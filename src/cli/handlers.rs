@@ -219,45 +219,52 @@ pub(super) mod edit {
     }
 
     /// What the entry of a hook in `handlers` says.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, PartialEq, Eq)]
     pub(in crate::cli) enum HandlerChange {
         Mode(HandlerMode),
         Enabled(bool),
+        ReplacedBy(String),
     }
 
     impl HandlerChange {
         /// Makes the change. Returns whether it is one.
-        fn apply(self, entry: &mut HandlerSettings) -> bool {
+        fn apply(&self, entry: &mut HandlerSettings) -> bool {
             let before = entry.clone();
             match self {
-                Self::Mode(mode) => entry.mode = Some(mode),
-                Self::Enabled(enabled) => entry.enabled = enabled,
+                Self::Mode(mode) => entry.mode = Some(*mode),
+                Self::Enabled(enabled) => entry.enabled = *enabled,
+                Self::ReplacedBy(rule) => entry.replaced_by = Some(rule.clone()),
             }
             *entry != before
         }
 
-        fn key(self) -> &'static str {
+        fn key(&self) -> &'static str {
             match self {
                 Self::Mode(_) => "mode",
                 Self::Enabled(_) => "enabled",
+                Self::ReplacedBy(_) => "replaced_by",
             }
         }
 
-        fn value(self) -> serde_json::Value {
+        fn value(&self) -> serde_json::Value {
             match self {
                 Self::Mode(mode) => mode.as_str().into(),
-                Self::Enabled(enabled) => enabled.into(),
+                Self::Enabled(enabled) => (*enabled).into(),
+                Self::ReplacedBy(rule) => rule.as_str().into(),
             }
         }
 
         /// The value as a line of YAML has it.
-        fn plain(self) -> String {
-            let value = self.value();
-            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        fn plain(&self) -> String {
+            match self {
+                Self::Mode(mode) => mode.as_str().to_owned(),
+                Self::Enabled(enabled) => enabled.to_string(),
+                Self::ReplacedBy(rule) => key_text(rule),
+            }
         }
 
         /// The key and the value between braces.
-        fn in_braces(self) -> String {
+        fn in_braces(&self) -> String {
             format!("\"{}\": {}", self.key(), self.value())
         }
     }
@@ -278,7 +285,7 @@ pub(super) mod edit {
             let mut entry = expected.handlers.get(name).cloned().unwrap_or_default();
             if change.apply(&mut entry) {
                 expected.handlers.insert(name.clone(), entry);
-                let TextEdit { range, new } = edit_of(&edited, file, name, *change)?;
+                let TextEdit { range, new } = edit_of(&edited, file, name, change)?;
                 edited.replace_range(range, &new);
             }
         }
@@ -294,7 +301,7 @@ pub(super) mod edit {
     }
 
     /// The edit that makes a change of the entry of a hook.
-    fn edit_of(text: &str, file: &Path, name: &str, change: HandlerChange) -> Option<TextEdit> {
+    fn edit_of(text: &str, file: &Path, name: &str, change: &HandlerChange) -> Option<TextEdit> {
         let key = format!("{}:", key_text(name));
         let flow_entry = format!(" {}: {{ {} }}", serde_json::Value::from(name), change.in_braces());
         let line = format!("{}: {}", change.key(), change.plain());

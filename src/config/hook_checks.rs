@@ -88,6 +88,44 @@ pub(super) fn switch_off(hooks: &mut [Hook], names: &BTreeSet<String>) -> Vec<Di
     diagnostics
 }
 
+/// Switches off the hooks in whose place a rule is in force, as the settings say. The rule belongs to the workspace as the hook does:
+/// hooks of other workspaces may have the same command.
+pub(super) fn replace(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerSettings>) {
+    let replaced =
+        handlers.iter().filter_map(|(name, settings)| Some((name, settings.replaced_by.as_ref()?)));
+    for (name, rule) in replaced {
+        let Some(distance) = hooks
+            .iter()
+            .find(|hook| hook.name.as_str() == rule && is_rule_in_force(hook))
+            .map(Hook::distance)
+        else {
+            continue;
+        };
+        let is_called = |hook: &Hook| hook.name.as_str() == name || shell_line(hook).as_deref() == Some(name);
+        let is_meant = |hook: &&mut Hook| {
+            hook.name.as_str() != rule
+                && is_of_workspace(hook)
+                && hook.distance() == distance
+                && is_called(hook)
+        };
+        for hook in hooks.iter_mut().filter(is_meant) {
+            hook.enabled = false;
+            hook.execution.switches.disabled_by =
+                Some(format!("the rule `{rule}`, which stands in its place").into());
+        }
+    }
+}
+
+/// Whether a hook is in the files of a workspace.
+fn is_of_workspace(hook: &Hook) -> bool {
+    matches!(hook.source.scope, Scope::Project | Scope::Local) && hook.source.bundle.is_none()
+}
+
+fn is_rule_in_force(hook: &Hook) -> bool {
+    let is_rule = matches!(hook.handler, Handler::Rule(_));
+    is_rule && hook.enabled && is_of_workspace(hook) && hook.trust.approval().is_some()
+}
+
 /// Gives a hook the policies of the settings where they are stricter.
 pub(super) fn tighten(hook: &mut Hook, settings: &HandlerSettings) {
     hook.on_error = stricter(hook.on_error, settings.on_error);

@@ -15,7 +15,7 @@ use super::{
     files::{self, FileBytes},
     guards,
     hook_checks::{
-        configure, duplicate_commands, hook_rules, missing_features, refused_targets, switch_off,
+        configure, duplicate_commands, hook_rules, missing_features, refused_targets, replace, switch_off,
         switched_off, unique_names,
     },
     last_good::{BrokenFileRules, load_with_last_good, note_versions},
@@ -158,6 +158,7 @@ impl LoadedWorkspace {
         );
         self.hooks = hooks;
         self.diagnostics.extend(switch_off(&mut self.hooks, &off).into_iter().chain(diagnostics));
+        replace(&mut self.hooks, &settings.handlers);
         let scripts = content::hash_hooks(&mut self.hooks, &self.workspace.root);
         self.watched.extend(watched.into_iter().chain(scripts));
         let LoadContext { models, project_roots, .. } = *context;

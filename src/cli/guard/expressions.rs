@@ -3,6 +3,7 @@
 use super::{
     answers::AnswerText,
     paths::PathAnswer,
+    pattern::NO_EDGE_HERE,
     text::{AbsentField, FieldTest, GuardField, NOTHING_WHOLE, TextPiece, Unclear},
 };
 
@@ -74,6 +75,12 @@ impl NamedFields {
                 return Unclear::new("a field of another part");
             };
             return Ok(format!("{}has({whole})", if step.holds { "" } else { "!" }));
+        }
+        if let FieldTest::Matches(pattern) = &step.test
+            && !step.holds
+            && pattern.contains(NO_EDGE_HERE)
+        {
+            return Unclear::new("an edge of a word in a pattern that must not match");
         }
         let of = self.expression(&step.field)?;
         let not = if step.holds { "" } else { "!" };

@@ -204,6 +204,9 @@ fn changes(text: &str) -> Vec<String> {
         format!("\u{e9}{text}"),
         format!("{text}\u{e9}"),
         format!("{text}\u{1f600}"),
+        // Marks and joiners are in words for some.
+        format!("\u{200d}{text}"),
+        format!("{text}\u{301}"),
         format!("{text}\\n{text}"),
         format!("\"{text}\""),
         format!("{text}'\\"),
@@ -214,6 +217,7 @@ fn changes(text: &str) -> Vec<String> {
         text.replace(['s', 'S'], "\u{17f}"),
         text.replace(['i', 'I'], "\u{131}"),
         text.replace(|c: char| c.is_ascii_punctuation(), "\u{e9}"),
+        text.replace(' ', "\u{1f600}"),
         text.chars().rev().collect(),
     ]);
     changed

@@ -58,7 +58,7 @@ impl RuleAdoption<'_> {
                     CliError::new(format!("{} cannot be written: {}", display_path(path), io_reason(&error)))
                 })?;
                 let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-                let put = self.in_force(&name, path).and_then(|()| self.switch_off(key, &proposal.hook));
+                let put = self.in_force(&name, path).and_then(|()| self.replace(key, &proposal.hook, &name));
                 if let Err(error) = put {
                     fs::remove_file(path).ok();
                     return Err(error);
@@ -93,11 +93,11 @@ impl RuleAdoption<'_> {
         Err(CliError::with_help(what, help))
     }
 
-    /// Switches the former hook off.
-    fn switch_off(&mut self, key: &str, name: &str) -> Result<(), CliError> {
-        let changes = BTreeMap::from([(key.to_owned(), HandlerChange::Enabled(false))]);
-        let by_hand = format!("handlers:\n  {}:\n    enabled: false\n", key_text(key));
-        self.found.settings.handlers.entry(key.to_owned()).or_default().enabled = false;
+    /// Has the former hook not run where the rule is in force.
+    fn replace(&mut self, key: &str, name: &str, rule: &str) -> Result<(), CliError> {
+        let by_hand = format!("handlers:\n  {}:\n    replaced_by: {}\n", key_text(key), key_text(rule));
+        self.found.settings.handlers.entry(key.to_owned()).or_default().replaced_by = Some(rule.to_owned());
+        let changes = BTreeMap::from([(key.to_owned(), HandlerChange::ReplacedBy(rule.to_owned()))]);
         let is_off = |found: &LocatedWorkspace| {
             found.load().hooks.iter().filter(|hook| hook.name.as_str() == name).all(|hook| !hook.enabled)
         };

@@ -17,8 +17,8 @@ use super::{
     ship::ShipSettings,
     urls::{ModelUrl, TraceUrl},
     value_types::{
-        Fraction, KIB, MIB, NullIsDefault, Required, Size, Temperature, VariablePattern, VariablePrefix,
-        count,
+        Fraction, HookNameText, KIB, MIB, NullIsDefault, Required, Size, Temperature, VariablePattern,
+        VariablePrefix, count,
     },
 };
 use crate::model::{Address, FailurePolicy, JsonOutput, ModelApi, SecretText, WorkspaceId};
@@ -186,6 +186,11 @@ settings! {
         /// Whether the hook runs, if its own file and the levels above it do not switch it off. `hookyard disable` writes it.
         #[example = "false"]
         enabled: bool = true,
+
+        /// The rule that stands in the hook's place: where a rule of this name is in force that belongs to the workspace as
+        /// the hook does, the hook does not run. `hookyard tune --write --rules` writes it.
+        #[example = "no-publish"]
+        replaced_by: Option<String> as Option<HookNameText> = None,
 
         /// How the process of a command is started: `oneshot`, `prespawn` or `worker`; `null` means as its own file says.
         #[example = "prespawn"]

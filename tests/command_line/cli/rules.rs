@@ -243,12 +243,29 @@ fn a_rule_in_place_of_a_hook_of_an_agent_is_a_file_and_a_switch() {
     let text = std::fs::read_to_string(directory.path().join(".openharness/hooks/push.yaml")).unwrap();
     assert!(text.contains("type: rule") && text.contains("matcher: ^(Bash)$"), "{text}");
     let text = std::fs::read_to_string(directory.path().join("hookyard.yaml")).unwrap();
-    assert!(text.starts_with("# ours\n") && text.contains("enabled: false"), "{text}");
+    assert!(text.starts_with("# ours\n") && text.contains("replaced_by: push"), "{text}");
     assert!(directory.path().join("hookyard.yaml.bak").exists());
     let list = run(directory.path(), &["list", "--json", "--config", "hookyard.yaml"]).json();
     let on = |hook: &&Value| hook["enabled"] == json!(true);
-    let on: Vec<&Value> = list.as_array().unwrap().iter().filter(on).collect();
-    assert!(on.len() == 1 && on[0]["name"] == "push", "{list}");
+    let found: Vec<&Value> = list.as_array().unwrap().iter().filter(on).collect();
+    assert!(found.len() == 1 && found[0]["name"] == "push", "{list}");
+
+    // Another repository has a guard with the same command, which the rule does not replace.
+    let other = claude(&[&case], "Bash");
+    let settings = directory.path().join("hookyard.yaml");
+    let on_there = |at: &TempDir| {
+        let list = run(at.path(), &["list", "--json", "--config", settings.to_str().unwrap()]).json();
+        list.as_array().unwrap().iter().filter(on).map(|hook| hook["name"].to_string()).collect::<Vec<_>>()
+    };
+    let guards = on_there(&other);
+    assert!(guards.len() == 1 && guards[0].contains("claude"), "{guards:?}");
+    // Nor where it does not load, or is gone.
+    let rule = directory.path().join(".openharness/hooks/push.yaml");
+    let broken = "name: push\nevents: [before_tool_dispatch]\nhandler: { type: rule, deny: nonsense(1) }\n";
+    std::fs::write(&rule, broken).unwrap();
+    assert_eq!(on_there(&directory), guards);
+    std::fs::remove_file(&rule).unwrap();
+    assert_eq!(on_there(&directory), guards);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::{
     escape::push_literal,
     flavour::{LetterCase, PatternFlavour, SystemCharacters},
+    signs::{Beside, NodeSide, UNCLEAR, counts_units},
     syntax::{CharClass, ClassItem, PatternNode},
 };
 
@@ -13,6 +14,9 @@ const SYSTEM_SPACE: &str = r"[\s--[\n\x{85}\x{A0}\x{2007}\x{202F}]]";
 
 /// White space of the C library in other locales, without the line's end.
 const ASCII_SPACE: &str = r"\t\x0B\x0C\r ";
+
+/// What an edge of a word begins with that is none here: a sign in words here, without the words there.
+pub(in crate::cli::guard) const NO_EDGE_HERE: &str = r"[\w--";
 
 /// What a pattern means where it comes from.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +37,11 @@ impl PatternMeaning {
         if self.is_folded() && self.flavour == PatternFlavour::Jq {
             return Err("case is ignored".to_owned());
         }
+        if self.flavour == PatternFlavour::JavaScript && counts_units(node) {
+            return Err("it counts signs beyond U+FFFF as two".to_owned());
+        }
         let mut text = String::new();
-        self.node(node, &mut text)?;
+        self.node(node, (Beside::Nothing, Beside::Nothing), &mut text)?;
         Ok(if self.is_folded() { format!("(?i:{text})") } else { text })
     }
 
@@ -51,33 +58,33 @@ impl PatternMeaning {
         }
     }
 
-    fn node(self, node: &PatternNode, text: &mut String) -> Written {
+    fn node(self, node: &PatternNode, beside: (Beside, Beside), text: &mut String) -> Written {
         match node {
             PatternNode::Char(c) => return self.char(*c, text),
             PatternNode::Any => text.push_str(self.any()),
             PatternNode::Class(class) => return self.class(class, text),
             PatternNode::Start | PatternNode::End | PatternNode::TextEnd => text.push_str(self.edge(node)?),
-            PatternNode::WordEdge => text.push_str(if self.knows_unicode() { r"\b" } else { r"(?-u:\b)" }),
-            PatternNode::NoWordEdge if self.flavour.is_posix() => {
-                return Err("`\\B`".to_owned());
-            }
-            PatternNode::NoWordEdge if self.knows_unicode() => text.push_str(r"\B"),
-            // Without Unicode it could match within a character.
+            PatternNode::WordEdge => return self.word_edge(r"\b", beside, text),
+            PatternNode::WordStart => return self.word_edge(r"\b{start}", beside, text),
+            PatternNode::WordEnd => return self.word_edge(r"\b{end}", beside, text),
+            // Without Unicode it could match within a character, and others have other words.
             PatternNode::NoWordEdge => return Err("`\\B`".to_owned()),
-            PatternNode::WordStart if self.knows_unicode() => text.push_str(r"\b{start}"),
-            PatternNode::WordStart => text.push_str(r"(?-u:\b{start})"),
-            PatternNode::WordEnd if self.knows_unicode() => text.push_str(r"\b{end}"),
-            PatternNode::WordEnd => text.push_str(r"(?-u:\b{end})"),
             PatternNode::Sequence(nodes) => {
-                return nodes.iter().try_for_each(|node| match node {
-                    PatternNode::Either(_) => self.group(node, text),
-                    node => self.node(node, text),
-                });
+                for (at, node) in nodes.iter().enumerate() {
+                    let before =
+                        nodes[..at].last().map_or(beside.0, |before| Beside::of(before, NodeSide::End));
+                    let behind =
+                        nodes.get(at + 1).map_or(beside.1, |behind| Beside::of(behind, NodeSide::Start));
+                    match node {
+                        PatternNode::Either(_) => self.group(node, (before, behind), text)?,
+                        node => self.node(node, (before, behind), text)?,
+                    }
+                }
             }
             PatternNode::Either(branches) => {
                 for (at, branch) in branches.iter().enumerate() {
                     text.push_str(if at == 0 { "" } else { "|" });
-                    self.node(branch, text)?;
+                    self.node(branch, beside, text)?;
                 }
             }
             PatternNode::Repeat(repeated, least, most) => return self.repeat(repeated, *least, *most, text),
@@ -85,17 +92,47 @@ impl PatternMeaning {
         Ok(())
     }
 
-    fn group(self, node: &PatternNode, text: &mut String) -> Written {
+    fn group(self, node: &PatternNode, beside: (Beside, Beside), text: &mut String) -> Written {
         text.push_str("(?:");
-        self.node(node, text)?;
+        self.node(node, beside, text)?;
         text.push(')');
         Ok(())
     }
 
+    /// An edge of a word. A sign that is no part of words there and is one here takes the place of an edge, where it does not
+    /// matter that the pattern takes it.
+    fn word_edge(self, edge: &str, beside: (Beside, Beside), text: &mut String) -> Written {
+        if !self.knows_unicode() {
+            return write!(text, "(?-u:{edge})").map_err(|error| error.to_string());
+        }
+        match beside {
+            (Beside::Plain, Beside::Plain) => text.push_str(edge),
+            (Beside::Unclear, _) | (_, Beside::Unclear) => {
+                return Err("an edge of a word beside what may be any sign".to_owned());
+            }
+            _ => write!(text, r"(?:{edge}|{NO_EDGE_HERE}{}])", self.word())
+                .map_err(|error| error.to_string())?,
+        }
+        Ok(())
+    }
+
+    /// The parts of words.
+    fn word(self) -> &'static str {
+        match (self.flavour, self.knows_unicode()) {
+            (PatternFlavour::Python, _) => r"[\p{L}\p{N}_]",
+            // As Oniguruma has it.
+            (PatternFlavour::Jq, _) => r"[[\w\xB2\xB3\xB9\xBC-\xBE]--[\x{200C}\x{200D}]]",
+            (_, true) => r"[\p{Alphabetic}\p{Nd}_]",
+            (_, false) => "0-9A-Za-z_",
+        }
+    }
+
     fn repeat(self, node: &PatternNode, least: u32, most: Option<u32>, text: &mut String) -> Written {
         match node {
-            PatternNode::Char(_) | PatternNode::Any | PatternNode::Class(_) => self.node(node, text)?,
-            node => self.group(node, text)?,
+            PatternNode::Char(_) | PatternNode::Any | PatternNode::Class(_) => {
+                self.node(node, UNCLEAR, text)?;
+            }
+            node => self.group(node, UNCLEAR, text)?,
         }
         let counted = match (least, most) {
             (0, None) => "*".to_owned(),
@@ -167,7 +204,7 @@ impl PatternMeaning {
             inner.push_str(r"\n");
         }
         let shown = match (class.is_negated, inner.as_str(), class.items.len()) {
-            (false, r"\w" | r"\d" | r"\s", 1) => inner,
+            (false, r"\d" | r"\s", 1) => inner,
             (false, set, 1) if set.starts_with('[') => inner,
             (negated, _, _) => format!("[{}{inner}]", if negated { "^" } else { "" }),
         };
@@ -214,8 +251,7 @@ impl PatternMeaning {
             ClassItem::Space => self.space().to_owned(),
             ClassItem::Digit if self.knows_unicode() => r"\d".to_owned(),
             ClassItem::Digit => "0-9".to_owned(),
-            ClassItem::Word if self.knows_unicode() => r"\w".to_owned(),
-            ClassItem::Word => "0-9A-Za-z_".to_owned(),
+            ClassItem::Word => self.word().to_owned(),
             ClassItem::Named(name) => self.named(name)?.to_owned(),
         };
         inner.push_str(&written);
@@ -242,7 +278,7 @@ impl PatternMeaning {
             "alnum" if !unicode => "0-9A-Za-z",
             "upper" if !unicode => "A-Z",
             "lower" if !unicode => "a-z",
-            "alpha" => r"\p{Alphabetic}",
+            "alpha" => r"[[\p{Alphabetic}\p{Nd}]--[0-9]]",
             "alnum" => r"\p{Alphabetic}\p{Nd}",
             "upper" => r"\p{Uppercase}",
             "lower" => r"\p{Lowercase}",

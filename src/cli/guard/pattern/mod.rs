@@ -4,8 +4,10 @@
 mod emit;
 mod escape;
 mod flavour;
+mod signs;
 mod syntax;
 
+pub(super) use emit::NO_EDGE_HERE;
 pub(super) use escape::escaped;
 pub(in crate::cli) use flavour::SystemCharacters;
 pub(super) use flavour::{LetterCase, PatternFlavour, PatternPlace};

@@ -1,5 +1,7 @@
 //! Shows what the expressions of rules are for an event, and from which values.
 
+use std::collections::BTreeSet;
+
 use super::{
     evaluate::Evaluation,
     expression::{Expression, ExpressionKind, NamedExpression},
@@ -15,6 +17,15 @@ const LONGEST_SHOWN: usize = 200;
 
 /// How much of a value is written to be shown, in bytes, before secrets are taken out of it.
 const LONGEST_READ: usize = 64 << 10;
+
+/// How much of what a value is made of is looked through for secrets, in bytes.
+const LONGEST_SOURCE: usize = 1 << 20;
+
+/// As many letters and digits of a secret are a part of it.
+const PART_OF_SECRET: usize = 8;
+
+/// What is shown of a value with a part of a secret that no longer looks like one.
+const HIDDEN: &str = "[hidden: it has a part of a secret]";
 
 /// The most values of one expression that are shown.
 const MOST_VALUES: usize = 12;
@@ -45,7 +56,8 @@ pub(super) fn of<'a>(
             let texts = rule.texts.iter().map(|(which, text)| (which.as_str(), text));
             let patches = rule.patches.iter().map(|(target, change)| (target.as_str(), change));
             for (key, part) in texts.chain(patches) {
-                let result = evaluation.value(&part.expression).map(|value| shown(&value));
+                let result = evaluation.value(&part.expression);
+                let result = result.map(|value| shown(&value, &part.expression, named, evaluation));
                 has_failed |= result.is_err() && rule.decisions.is_empty();
                 traced.push(traced_expression(rule, key, part, result, evaluation, named));
             }
@@ -101,8 +113,10 @@ fn collect<'a>(
     };
     if values.len() < MOST_VALUES && !values.iter().any(|value| value.of == of) {
         let value = evaluation.value(expression);
-        let value =
-            value.map_or_else(|failure| format!("no value: {}", failure.error), |value| shown(&value));
+        let value = value.map_or_else(
+            |failure| format!("no value: {}", failure.error),
+            |value| shown(&value, expression, named, evaluation),
+        );
         values.push(TracedValue { of: of.to_owned(), value });
     }
 }
@@ -116,13 +130,58 @@ fn is_path(expression: &Expression) -> bool {
     }
 }
 
-/// A value as people see it: JSON without secrets.
-fn shown(value: &RuleValue<'_>) -> String {
+/// The value of an expression as people see it: JSON without secrets, and without parts of those that it is made of.
+fn shown<'a>(
+    value: &RuleValue<'a>,
+    expression: &'a Expression,
+    named: &'a [NamedExpression],
+    evaluation: &Evaluation<'a>,
+) -> String {
+    let text = secrets::redact(&json(value, LONGEST_READ));
+    if !is_path(expression) {
+        let mut known = BTreeSet::new();
+        collect_parts_of_secrets(expression, named, evaluation, &mut known);
+        if !known.is_empty() && letters(&text).windows(PART_OF_SECRET).any(|part| known.contains(part)) {
+            return HIDDEN.to_owned();
+        }
+    }
+    shortened(&text)
+}
+
+/// The beginning of a value as JSON.
+fn json(value: &RuleValue<'_>, longest: usize) -> String {
     let mut json = String::new();
     // The rest is not shown.
-    let _too_long = value.write_json(&mut json, LONGEST_READ);
-    let end = json.floor_char_boundary(LONGEST_READ);
-    shortened(&secrets::redact(&json[..end]))
+    let _too_long = value.write_json(&mut json, longest);
+    json.truncate(json.floor_char_boundary(longest));
+    json
+}
+
+/// Collects the parts of the secrets in what an expression reads, whatever becomes of their case and their punctuation.
+fn collect_parts_of_secrets<'a>(
+    expression: &'a Expression,
+    named: &'a [NamedExpression],
+    evaluation: &Evaluation<'a>,
+    parts: &mut BTreeSet<Vec<u8>>,
+) {
+    if let ExpressionKind::Let(at) = &expression.kind {
+        return collect_parts_of_secrets(&named[*at].expression, named, evaluation, parts);
+    }
+    if !is_path(expression) {
+        let inner = expression.parts().into_iter();
+        return inner.for_each(|inner| collect_parts_of_secrets(inner, named, evaluation, parts));
+    }
+    let Ok(value) = evaluation.value(expression) else { return };
+    let source = json(&value, LONGEST_SOURCE);
+    for secret in secrets::find(&source) {
+        let secret = letters(&source[secret.range]);
+        parts.extend(secret.windows(PART_OF_SECRET).map(<[u8]>::to_vec));
+    }
+}
+
+/// The letters and digits of a text, as small ones.
+fn letters(text: &str) -> Vec<u8> {
+    text.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
 fn shortened(text: &str) -> String {

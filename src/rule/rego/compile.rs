@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use regorus::Engine;
+use regorus::{Engine, Value};
 
 use super::{
     builtins, document, engine,
@@ -84,9 +84,13 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     let mut engine = Engine::new();
     engine.set_strict_builtin_errors(rules.is_strict);
     let mut mistakes = Vec::new();
+    let mut documents = Vec::new();
     for (name, json) in rules.data {
         let read = document::read(json.as_str()).map_err(|error| error.to_string());
-        let added = read.and_then(|value| engine.add_data(value).map_err(|error| error.to_string()));
+        let added = read.and_then(|value| {
+            documents.push((&**name, value.clone()));
+            engine.add_data(value).map_err(|error| error.to_string())
+        });
         if let Err(error) = added {
             let message = format!("`{name}` cannot be added to `data`: {error}");
             mistakes.push(PolicyMistake::new(message, "write an object whose keys no other file has"));
@@ -102,6 +106,7 @@ pub(crate) fn compile(rules: PolicyRules<'_>) -> Result<CompiledPolicies, Vec<Po
     }
     let unknown_event = rules.unknown_event;
     let mut checked = CheckedPolicies { parsed: &parsed, mistakes, doubts: Vec::new(), unknown_event };
+    checked.check_documents(&documents);
     let graph = checked.graph();
     let packages = checked.packages(rules.policies);
     checked.mistakes.extend(graph::check(&graph).err());
@@ -179,6 +184,20 @@ impl CheckedPolicies<'_> {
         graph
     }
 
+    /// What a file has in the place of a rule would count instead of the rule.
+    fn check_documents(&mut self, documents: &[(&str, Value)]) {
+        for policy in self.parsed {
+            for rule in &policy.rules {
+                let path = path(policy, rule);
+                if let Some((name, _)) = documents.iter().find(|(_, value)| stands_at(value, &path)) {
+                    let message = format!("`{name}` has a value where the rule `data.{}` is", path.join("."));
+                    let help = "rename the key there, or the package";
+                    self.mistakes.push(PolicyMistake::new(message, help).at(rule.place.clone()));
+                }
+            }
+        }
+    }
+
     fn check_call(&mut self, call: &Mention) {
         let name = call.path.join(".");
         if !builtins::is_known(&name) {
@@ -252,6 +271,13 @@ impl CheckedPolicies<'_> {
         }
         routing
     }
+}
+
+/// Whether a document has a value at a path, or something in its way that has no keys.
+fn stands_at(document: &Value, path: &[String]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return true };
+    let Value::Object(fields) = document else { return true };
+    fields.get(&Value::from(first.as_str())).is_some_and(|value| stands_at(value, rest))
 }
 
 /// The path of a rule, without `data`.

@@ -180,6 +180,44 @@ fn what_a_rule_decides_from_is_shown() {
 }
 
 #[test]
+fn parts_of_secrets_are_not_shown_whatever_a_rule_makes_of_them() {
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1bC3dE5");
+    let workspace = empty();
+    let mut event = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json()["event"].clone();
+    event["tool_input"]["command"] = json!(format!("deploy --key {token} now"));
+    for (made, is_hidden) in [
+        ("tool.input.command", false),
+        ("tool.input.command.upperAscii()", true),
+        ("tool.input.command.replace('_', '-')", true),
+        ("tool.input.command.replace('ghp_', '')", true),
+        ("tool.input.command.split('5')", true),
+        ("tool.input.command.first(40)", true),
+        ("tool.input.command.first(6)", false),
+        ("size(tool.input.command)", false),
+    ] {
+        let rule = json!({ "name": "my-guard", "events": ["before_tool_dispatch"], "on_error": "deny", "handler":
+            { "type": "rule", "let": { "made": made }, "deny": "string(size(string(made))) != ''", "reason": "string(made)" } });
+        let rule = if made.contains("split") {
+            rule.to_string().replace("string(made)", "made.join('-')")
+        } else {
+            rule.to_string()
+        };
+        std::fs::write(workspace.path().join(".openharness/hooks/my-guard.yaml"), rule).unwrap();
+        let explained =
+            run(workspace.path(), &["explain", "--event", "-", "--set", "trust=off"], &event.to_string());
+        assert!(explained.out.contains("deny is true"), "{made}: {}{}", explained.out, explained.err);
+        assert_eq!(
+            explained.out.contains("[hidden: it has a part of a secret]"),
+            is_hidden,
+            "{made}: {}",
+            explained.out
+        );
+        let letters = explained.out.to_lowercase();
+        assert!(!letters.contains("ab3de5gh") && !letters.contains("7jk9mn1pq"), "{made}: {}", explained.out);
+    }
+}
+
+#[test]
 fn a_secret_in_the_text_of_a_rule_is_not_shown() {
     let workspace = empty();
     let event = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json()["event"].to_string();

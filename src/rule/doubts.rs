@@ -7,6 +7,7 @@ use super::{
     mistake::{RuleMistake, TextPlace},
     operators, ranges,
     scope::RuleScope,
+    types::Type,
     variables::{EventText, Source},
 };
 
@@ -90,6 +91,76 @@ fn equality<'e>(expression: &'e Expression, text: &'e str) -> Option<(&'e str, &
         _ => return None,
     };
     text.get(thing.place.start..thing.place.end).map(|thing| (thing, constant))
+}
+
+/// Reports comparisons with constants that what they are compared with never has.
+pub(super) fn impossible(expression: &Expression) -> Vec<RuleMistake> {
+    let own = impossible_here(expression).map(|mistake| mistake.at(expression.place));
+    let inner = expression.parts().into_iter().flat_map(impossible);
+    own.into_iter().chain(inner).collect()
+}
+
+fn impossible_here(expression: &Expression) -> Option<RuleMistake> {
+    let (of, constants) = match &expression.kind {
+        ExpressionKind::Call(function, arguments) if function.name == "has_flag" => {
+            let (_, names) = arguments.split_first()?;
+            let name = names
+                .iter()
+                .filter_map(constant_text)
+                .find(|name| name.len() > 1 && name.starts_with('-'))?;
+            let help =
+                format!("write it without its dashes: `has_flag(\"{}\")`", name.trim_start_matches('-'));
+            return Some(RuleMistake::new("`has_flag` knows flags without their dashes", help));
+        }
+        ExpressionKind::Call(function, arguments) => match (function.name, &**arguments) {
+            ("contains" | "startsWith" | "endsWith", [of, constant]) => (of, vec![constant]),
+            _ => return None,
+        },
+        ExpressionKind::Compare(Comparison::Equal | Comparison::NotEqual, sides) => {
+            match constant_text(&sides[0]) {
+                Some(_) => (&sides[1], vec![&sides[0]]),
+                None => (&sides[0], vec![&sides[1]]),
+            }
+        }
+        ExpressionKind::In(parts) => match &parts[1].kind {
+            ExpressionKind::List(items) => (&parts[0], items.iter().collect()),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let mut constants = constants.into_iter().filter_map(constant_text);
+    constants.find_map(|constant| never_has(of, constant))
+}
+
+/// What is wrong where a value never has a text.
+fn never_has(of: &Expression, constant: &str) -> Option<RuleMistake> {
+    let never =
+        |what: &str, help: String| Some(RuleMistake::new(format!("{what} never has {constant:?}"), help));
+    match &of.kind {
+        ExpressionKind::Field(object, field)
+            if object.result == Type::Command && &**field == "name" && constant.contains('/') =>
+        {
+            let name = constant.rsplit('/').next().unwrap_or_default();
+            never("the name of a command", format!("it has no directory: compare it with {name:?}"))
+        }
+        ExpressionKind::Call(function, _) => {
+            let (is_wrong, right): (fn(&u8) -> bool, _) = match function.name {
+                "lowerAscii" => (u8::is_ascii_uppercase, constant.to_ascii_lowercase()),
+                "upperAscii" => (u8::is_ascii_lowercase, constant.to_ascii_uppercase()),
+                _ => return None,
+            };
+            let what = format!("a text of `{}`", function.name);
+            constant.bytes().any(|byte| is_wrong(&byte)).then(|| never(&what, format!("write {right:?}")))?
+        }
+        _ => None,
+    }
+}
+
+fn constant_text(expression: &Expression) -> Option<&str> {
+    match &expression.kind {
+        ExpressionKind::Literal(Literal::Text(text)) => Some(text),
+        _ => None,
+    }
 }
 
 /// Reports constants in which letters of several alphabets stand beside each other in one word.

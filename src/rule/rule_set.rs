@@ -175,7 +175,8 @@ impl RuleSet {
     fn compiled(&mut self, text: &str) -> Result<Expression, RuleMistake> {
         let expression = compile(text, &self.scope())?;
         cost::check(&expression)?;
-        self.doubts.extend(doubts::lookalikes(&expression));
+        self.doubts
+            .extend(doubts::lookalikes(&expression).into_iter().chain(doubts::impossible(&expression)));
         let impossible = ranges::impossible(&expression, &self.scope());
         let unbounded = walks::unbounded(&expression, text, &self.scope(), self.fails_open);
         self.doubts.extend(impossible.into_iter().chain(unbounded));

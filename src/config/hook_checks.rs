@@ -218,8 +218,10 @@ fn refusal(hook: &Hook, http: &HttpHandler) -> Option<Diagnostic> {
 }
 
 /// The hooks with unique names. Of two with the same name, either may be the one that was meant, so neither is loaded;
-/// except that a hook of a broken file that is read as it was stays where a namesake does not guard what it guards.
+/// except that a hook of a broken file that is read as it was stays where a namesake does not guard what it guards. Of
+/// copies of one file, the first is loaded.
 pub(super) fn unique_names(named: Vec<(Hook, FileBytes)>, good: &GoodFiles) -> (Vec<Hook>, Vec<Diagnostic>) {
+    let (named, mut diagnostics) = without_copies(named);
     let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
     let mut kept: HashMap<HookName, Vec<Hook>> = HashMap::new();
     for (hook, file) in &named {
@@ -235,7 +237,7 @@ pub(super) fn unique_names(named: Vec<(Hook, FileBytes)>, good: &GoodFiles) -> (
             named.iter().filter(|(hook, file)| hook.name == *name && !good.contains_key(&file.path));
         hooks.len() == 1 && !rivals.any(|(rival, _)| hooks.iter().any(|hook| guards_alike(rival, hook)))
     });
-    let (mut hooks, mut diagnostics) = (Vec::new(), Vec::new());
+    let mut hooks = Vec::new();
     for (hook, file) in named {
         let is_kept = kept.contains_key(&hook.name) && good.contains_key(&file.path);
         match places.get(&hook.name).map(Vec::as_slice) {
@@ -246,6 +248,31 @@ pub(super) fn unique_names(named: Vec<(Hook, FileBytes)>, good: &GoodFiles) -> (
         }
     }
     (hooks, diagnostics)
+}
+
+/// The hooks without those of files that are copies of one before, and a warning about each of these.
+fn without_copies(named: Vec<(Hook, FileBytes)>) -> (Vec<(Hook, FileBytes)>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut first: Vec<(Hook, FileBytes)> = Vec::with_capacity(named.len());
+    let mut known: HashMap<HookName, usize> = HashMap::new();
+    for (hook, file) in named {
+        let original =
+            known.get(&hook.name).map(|&at| &first[at].1).filter(|original| original.bytes == file.bytes);
+        if let Some(original) = original {
+            let name = original.path.file_name().unwrap_or_default().to_string_lossy();
+            let message = format!("it is a copy of {}, which is loaded", escaped_line(&name));
+            let warning = Diagnostic::of_file(Severity::Warning, "duplicate-name", &file.path, message);
+            diagnostics.push(Diagnostic {
+                line: hook.source.line,
+                column: 1,
+                ..warning.help("remove one of the two")
+            });
+            continue;
+        }
+        known.entry(hook.name.clone()).or_insert(first.len());
+        first.push((hook, file));
+    }
+    (first, diagnostics)
 }
 
 /// The error about a hook whose name others have, too.

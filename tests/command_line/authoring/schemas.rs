@@ -223,6 +223,7 @@ const UNSEEN: [(&str, &[&str]); 12] = [
             "agent-unclosed",
             "agent-without-keys",
             "agent-without-role",
+            "copies",
             "dialects-silence-guard",
             "duplicate-names",
             "prompt-file-empty",

@@ -18,9 +18,9 @@ use super::{
 use edit::{HandlerChange, key_text, with_handlers};
 
 use crate::{
-    config::{self, LoadedWorkspace, Settings},
+    config::{self, LoadedWorkspace, Settings, is_called},
     handler::command::is_inside_hook,
-    model::{Handler, Hook},
+    model::Hook,
 };
 
 const DISABLE_FOOTER: &str = "\
@@ -137,15 +137,6 @@ pub(super) fn restart_advice(settings: &Settings) -> String {
     let record = config::connections(settings, &|name| std::env::var(name).ok());
     let restart = how_to_restart(record.daemon.as_ref().map(|daemon| daemon.start));
     format!("a daemon that runs keeps the former settings: {restart}")
-}
-
-/// Whether a hook is meant by its name or its command.
-pub(super) fn is_called(hook: &Hook, name: &str) -> bool {
-    let by_command = || match &hook.handler {
-        Handler::Command(command) => *command.line.in_a_shell() == *name,
-        _ => false,
-    };
-    hook.name.as_str() == name || by_command()
 }
 
 /// The hook with a name or a command.

@@ -101,12 +101,11 @@ pub(super) fn replace(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerSet
         else {
             continue;
         };
-        let is_called = |hook: &Hook| hook.name.as_str() == name || shell_line(hook).as_deref() == Some(name);
         let is_meant = |hook: &&mut Hook| {
             hook.name.as_str() != rule
                 && is_of_workspace(hook)
                 && hook.distance() == distance
-                && is_called(hook)
+                && is_called(hook, name)
         };
         for hook in hooks.iter_mut().filter(is_meant) {
             hook.enabled = false;
@@ -114,6 +113,11 @@ pub(super) fn replace(hooks: &mut [Hook], handlers: &BTreeMap<String, HandlerSet
                 Some(format!("the rule `{rule}`, which stands in its place").into());
         }
     }
+}
+
+/// Whether a hook is meant by its name or its command.
+pub(crate) fn is_called(hook: &Hook, name: &str) -> bool {
+    hook.name.as_str() == name || shell_line(hook).as_deref() == Some(name)
 }
 
 /// Whether a hook is in the files of a workspace.

@@ -28,7 +28,7 @@ use super::{
     exit::{CliError, CliResult, Exit},
     flags::{DialectFlag, JsonFlag, TrustFlag, WorkspaceFlags},
     guard::ScriptPlaces,
-    handlers::{is_called, restart_advice},
+    handlers::restart_advice,
     replay::{Recording, print_unreadable_lines},
     screen::Screen,
     session::{ABORT_GRACE, StopSignals, start_error},
@@ -37,7 +37,7 @@ use super::{
     workspace::{LocatedWorkspace, snapshot},
 };
 use crate::{
-    config::{self, LoadedWorkspace},
+    config::{self, LoadedWorkspace, is_called},
     model::{Event, Handler, Hook, HostRuns},
     registry::Snapshot,
 };

@@ -183,7 +183,8 @@ impl ConnectionRecord {
                 }
                 continue;
             }
-            if !is_connected || is_kept || hook.source.file.is_none() {
+            let is_read = hook.execution.host_runs != HostRuns::NotRead;
+            if !is_connected || !is_read || is_kept || hook.source.file.is_none() {
                 continue;
             }
             hook.execution.host_runs = match hook.source.scope {

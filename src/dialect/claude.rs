@@ -24,7 +24,7 @@ use crate::{
         settings::{
             BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PLUGINS,
             PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
-            StartDirectory, TimeUnit, exact_list_or_regex,
+            StartDirectory, TimeUnit, UnreadByAgent, exact_list_or_regex,
         },
     },
     model::{DialectName, HandlerKind, Json, JsonError, ResponseFormat, Scope, Target, Verdict, Workspace},
@@ -152,6 +152,7 @@ pub(super) static CLAUDE: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: None,
         beside_json: BesideJson::LargeNumbers,
+        unread_by_agent: UnreadByAgent::None,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,
         matcher: exact_list_or_regex,

@@ -22,7 +22,7 @@ use crate::{
         settings::{
             BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
             PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey,
-            SharedSetting, Shell, StartDirectory, TimeUnit,
+            SharedSetting, Shell, StartDirectory, TimeUnit, UnreadByAgent,
         },
     },
     model::{
@@ -136,6 +136,7 @@ pub(super) static CLAWD: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: None,
         beside_json: BesideJson::Nothing,
+        unread_by_agent: UnreadByAgent::Marked,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::Parts,
         matcher: parts,

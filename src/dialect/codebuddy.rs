@@ -19,7 +19,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, search_or_word,
+        TimeUnit, UnreadByAgent, search_or_word,
     },
 };
 use crate::model::{DialectName, Draft, HandlerKind, Scope, Target, Verdict, Workspace, merge_one_level};
@@ -106,6 +106,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: None,
         beside_json: BesideJson::CommentsAndCommas,
+        unread_by_agent: UnreadByAgent::Marked,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| search_or_word(value, row, &[]),

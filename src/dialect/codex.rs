@@ -20,7 +20,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, exact_names_or_regex,
+        TimeUnit, UnreadByAgent, exact_names_or_regex,
     },
 };
 use crate::model::{DialectName, HandlerKind, Scope, Verdict};
@@ -91,6 +91,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
         ],
         bare_file: None,
         beside_json: BesideJson::Nothing,
+        unread_by_agent: UnreadByAgent::Marked,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::ListOrPattern,
         matcher: |value, row| exact_names_or_regex(value, row, TOOL_ALIASES),

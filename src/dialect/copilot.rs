@@ -19,7 +19,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, whole_regex,
+        TimeUnit, UnreadByAgent, whole_regex,
     },
 };
 use crate::model::{
@@ -202,6 +202,7 @@ const BASE: NativeDialect = NativeDialect {
         bare_file: None,
         // The user's settings have a reader in JavaScript, and those of a project another one.
         beside_json: BesideJson::NothingIn(".github/copilot"),
+        unread_by_agent: UnreadByAgent::LenientIn(&[".github/copilot", "hooks"]),
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::Whole,
         matcher: |value, row| whole_regex(value, row, TOOLS),

@@ -21,7 +21,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, search_or_word,
+        TimeUnit, UnreadByAgent, search_or_word,
     },
 };
 use crate::model::{DialectName, Draft, HandlerKind, Json, Scope, Target, Verdict, Workspace};
@@ -115,6 +115,7 @@ pub(super) static CURSOR: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: None,
         beside_json: BesideJson::Comments,
+        unread_by_agent: UnreadByAgent::Marked,
         types: &[HandlerKind::Command, HandlerKind::Prompt],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| search_or_word(value, row, WORDS),

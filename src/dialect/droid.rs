@@ -17,7 +17,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, search_or_word,
+        TimeUnit, UnreadByAgent, search_or_word,
     },
 };
 use crate::model::{DialectName, Draft, HandlerKind, Scope, Target, Verdict, Workspace, merge_one_level};
@@ -74,6 +74,7 @@ pub(super) static DROID: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: Some("hooks.json"),
         beside_json: BesideJson::CommentsAndCommas,
+        unread_by_agent: UnreadByAgent::None,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| search_or_word(value, row, &[]),

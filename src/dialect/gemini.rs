@@ -29,7 +29,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, exact_or_regex, plugin_json,
+        TimeUnit, UnreadByAgent, exact_or_regex, plugin_json,
     },
 };
 use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Workspace};
@@ -109,6 +109,7 @@ pub(super) static GEMINI: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: None,
         beside_json: BesideJson::Comments,
+        unread_by_agent: UnreadByAgent::Marked,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| exact_or_regex(value, row, SEARCHED),

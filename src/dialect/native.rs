@@ -140,10 +140,9 @@ impl NativeDialect {
         }
     }
 
-    /// Whether this settings file may begin with a byte order mark.
-    #[cfg(all(feature = "cli", feature = "daemon"))]
-    pub(crate) fn allows_byte_order_mark(&self, file: &Path) -> bool {
-        self.settings.beside_json_in(file) != BesideJson::Nothing
+    /// Why the agent does not read this settings file, which may be read all the same; a phrase that follows its name.
+    pub(crate) fn why_unread(&self, text: &str, file: &Path) -> Option<&'static str> {
+        self.settings.why_unread(text, file)
     }
 
     /// Whether an entry of an event may be a hook itself.

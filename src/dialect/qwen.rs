@@ -20,7 +20,7 @@ use super::{
     settings::{
         BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax,
         PluginFormat, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, StartDirectory,
-        TimeUnit, names_or_regexes,
+        TimeUnit, UnreadByAgent, names_or_regexes,
     },
 };
 use crate::model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Workspace};
@@ -91,6 +91,7 @@ pub(super) static QWEN: NativeDialect = NativeDialect {
         unread: &[],
         bare_file: None,
         beside_json: BesideJson::Comments,
+        unread_by_agent: UnreadByAgent::None,
         types: &[HandlerKind::Command, HandlerKind::Http],
         matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: |value, row| {

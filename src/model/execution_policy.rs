@@ -52,6 +52,8 @@ pub enum HostRuns {
     /// Not as far as hookyard knows.
     #[default]
     Never,
+    /// Not, because it does not read the file, which hookyard does.
+    NotRead,
     /// In every session.
     Always,
     /// In sessions whose project is the hook's own workspace.

@@ -111,7 +111,7 @@ pub(super) fn is_left_to_host(hook: &Hook, event: &Event, of_snapshot: &Workspac
         project.is_some_and(|project| Path::new(project) == hook.workspace(of_snapshot).root)
     };
     match hook.execution.host_runs {
-        HostRuns::Never => false,
+        HostRuns::Never | HostRuns::NotRead => false,
         HostRuns::Entry => true,
         HostRuns::Always => hook.dialect.name() == event.dialect,
         HostRuns::InProject => hook.dialect.name() == event.dialect && is_of_project(),

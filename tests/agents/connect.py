@@ -114,11 +114,13 @@ PROJECT_FILES = {
     "codebuddy": (".codebuddy/settings.local.json", "PreToolUse"), "codex": (".codex/hooks.json", "PreToolUse"),
 }
 ENTRY = '[ {"hooks": [ {"type":"command", "command": "echo \\u00fc \\ud83e\\udd89 ü" } ]} ]'
-# JavaScript takes such a number for infinite; Codex refuses the file, and Copilot CLI that of a project.
 BEYOND_A_DOUBLE = "a number beyond a double"
-# The same for this; Gemini CLI does not start with it.
 MARK = "a mark of UTF-8"
-REFUSED = {("codex", "user"), ("codex", "project"), ("copilot", "project")}
+# What agents do not read, and Gemini CLI does not start with. JavaScript takes such a number for infinite.
+REFUSED = {
+    BEYOND_A_DOUBLE: {("codex", "user"), ("codex", "project"), ("copilot", "project")},
+    MARK: {("copilot", "project"), *((name, level) for name in ("codebuddy", "codex", "gemini") for level in ("user", "project"))},
+}
 # Settings in unusual bytes; none: no file.
 BYTES = {
     "no file": None,
@@ -244,7 +246,7 @@ def try_bytes(name):
     project_file, event = PROJECT_FILES[name]
     for what, text in BYTES.items():
         for level, adopts in ((level, adopts) for level in ("user", "project") for adopts in (False, True)):
-            if what in (BEYOND_A_DOUBLE, MARK) and (name, level) in REFUSED:
+            if (name, level) in REFUSED.get(what, ()):
                 continue
             with Session(HOOKYARD) as session:
                 user_file = AGENTS[name][0](session, 0)[0]

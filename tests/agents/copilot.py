@@ -54,7 +54,20 @@ FIELDS = "python3 -c 'import json, sys; print(*sorted(json.load(sys.stdin)))' >>
 NAME = "python3 -c 'import json, sys; e = json.load(sys.stdin); print(e.get(\"tool_name\"), e.get(\"toolName\"))' >> ran"
 SHOWS = 'for d in "$COPILOT_PROJECT_DIR" "$CLAUDE_PROJECT_DIR"; do basename "$d"; done >> ran; echo $COPILOT_CLI >> ran'
 
-# Name, hooks, turns of the model.
+# The files that have hooks.
+USERS, OWN, HOOKS = ".copilot/hooks/h.json", ".copilot/settings.json", ".github/hooks/h.json"
+SHARED, LOCAL = ".github/copilot/settings.json", ".github/copilot/settings.local.json"
+WHERE = {"in the user's hooks": USERS, "in the user's settings": OWN, "of the project": SHARED, "of the local settings": LOCAL,
+         "in the project's hooks": HOOKS}
+# What a file has beside its hooks.
+ALTERED = {
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "comments": lambda text: "// one\n" + text[:-1] + "/* two */ }",
+    "a comma behind the last element": lambda text: text[:-1] + ", }",
+    "a number beyond a double": lambda text: text[:-1] + ', "a": 1e400 }',
+}
+
+# Name, hooks, turns of the model, and the files that have the hooks, after what one has beside them.
 CASES = [
     ("no opinion", {PRE: hook("cat > /dev/null")}, RUNS),
     ("fields of the input", {event: hook(FIELDS) for event in (PRE, POST, PROMPT, "Stop")}, RUNS),
@@ -137,6 +150,24 @@ CASES = [
     ("blocked stop by the second name", {"agentStop": hook(once(says(decision="block", reason="go on")))}, [TEXT, TEXT]),
     ("stop and exit code 2", {"Stop": hook(once(NO))}, [TEXT, TEXT]),
     ("continue false at a stop", {"Stop": hook(once(HALT))}, [TEXT, TEXT]),
+    ("deny of the project", {PRE: hook(DENY)}, RUNS, SHARED),
+    ("deny of the project by the second name", {OWN_PRE: hook(DENY)}, RUNS, SHARED),
+    ("deny of the project in an entry", {PRE: entry(DENY, matcher="Bash")}, RUNS, SHARED),
+    ("matcher of the project for another tool", {PRE: hook(DENY, matcher="Edit")}, RUNS, SHARED),
+    ("timeout of the project", {PRE: hook("sleep 5; " + NO, timeoutSec=1)}, RUNS, SHARED),
+    ("changed input of the project", {PRE: hook(says(modifiedArgs=CHANGED))}, RUNS, SHARED),
+    ("directory and variables of the project", {PRE: hook("basename $PWD >> ../ran; echo $OWN >> ../ran", cwd=".github", env={"OWN": "value"})}, RUNS, SHARED),
+    ("changed output of the project", {POST: hook(says(modifiedResult={"resultType": "success", "textResultForLlm": "redacted"}))}, RUNS, SHARED),
+    ("context of the project at the start", {"SessionStart": hook(says(additionalContext="mind"))}, [TEXT], SHARED),
+    ("blocked prompt of the project", {PROMPT: hook(says(decision="block", reason="no"))}, [TEXT], SHARED),
+    ("blocked stop of the project", {"Stop": hook(once(says(decision="block", reason="go on")))}, [TEXT, TEXT], SHARED),
+    ("denied permission of the project", {ASKED: hook(says(behavior="deny", message="no"))}, RUNS, SHARED),
+    ("deny of the local settings", {PRE: hook(DENY)}, RUNS, LOCAL),
+    ("deny of the project's hooks", {PRE: hook(DENY)}, RUNS, HOOKS),
+    ("deny of the user's settings", {PRE: hook(DENY)}, RUNS, OWN),
+    ("all levels", {PRE: hook("cat > /dev/null; echo $LEVEL >> ran")}, RUNS, USERS, OWN, SHARED, LOCAL, HOOKS),
+    *((f"{what} {where}", {PRE: hook(DENY)}, RUNS, what, place) for what in ALTERED for where, place in WHERE.items()),
+    *((f"disabled {where}", {PRE: hook(DENY)}, RUNS, "disabled", place) for where, place in WHERE.items()),
 ]
 
 # Those that differ, and why: `docs/dialects.md`.
@@ -145,24 +176,34 @@ DIFFERENT = [
     "exit code 2", "exit code 1", "exit code 1 with JSON", "permission and exit code 2",
     "permission denied and allowed", "blocked prompt without a reason", "two contexts with a prompt",
     "matcher of the first name by the second",
+    *(f"{what} {where}" for what in ALTERED for where in ("in the user's hooks", "in the project's hooks")),
+    "a byte order mark of the project", "a byte order mark of the local settings",
 ]
 
 
-def run(hooks, turns, *, through):
+def run(hooks, turns, *files, through):
     """One session: the exit code, what ran, and what the model read."""
     with Session(HOOKYARD) as session:
-        def settings(home, written):
-            (session.place / home / ".copilot/hooks").mkdir(parents=True)
-            (session.place / home / ".copilot/hooks/h.json").write_text(json.dumps({"version": 1, "hooks": written}))
+        def settings(home, name, written, altered=str, **more):
+            file = (session.project if ".github" in name else session.place / home) / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            written = json.loads(json.dumps(written).replace("$LEVEL", name.rsplit("/", 1)[0]))
+            file.write_text(altered(json.dumps({"version": 1, **more, "hooks": written})))
+            return file
 
         (session.project / ".github").mkdir()
+        what = files[0] if files and "/" not in files[0] else None
+        more = {"disableAllHooks": True} if what == "disabled" else {}
+        names = [name for name in files if name != what] or [USERS]
+        given = [settings("elsewhere" if through else "home", name, hooks, ALTERED.get(what, str), **more) for name in names]
         if through:
-            settings("elsewhere", hooks)
-            relay = session.relay("copilot")
-            names = {FIRST_NAMES.get(event, event) for event in hooks}
-            settings("home", {name: hook(relay, timeoutSec=60) for name in sorted(names)})
-        else:
-            settings("home", hooks)
+            relay = session.relay("copilot", "watch=false")
+            # Copilot does not run them itself.
+            for file in given:
+                file.unlink()
+            events = {FIRST_NAMES.get(event, event) for event in hooks}
+            settings("home", USERS, {name: hook(relay, timeoutSec=60) for name in sorted(events)})
+        (session.home / ".copilot").mkdir(exist_ok=True)
         trusted = [str(session.project)]
         config = session.home / ".copilot/config.json"
         config.write_text(json.dumps({"trusted_folders": trusted, "trustedFolders": trusted}))
@@ -182,7 +223,7 @@ def texts(session, request):
         content = message["content"] if message["role"] in ("user", "tool") else None
         parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
         text = " ".join(session.plain(part) for part in parts)
-        found.append(re.sub(r"<current_datetime>.*?</current_datetime>|copilot\.user\.\S+", "", text))
+        found.append(re.sub(r"<current_datetime>.*?</current_datetime>|copilot\.(user|project|local)\.\S+", "", text))
     return found
 
 

@@ -95,14 +95,11 @@ impl AgentSettings {
     ) -> Result<Self, EntriesError> {
         let text = str::from_utf8(bytes.unwrap_or_default());
         let text = text.map_err(|_| EntriesError("is not UTF-8".to_owned()))?;
-        let is_refused = |native: &NativeDialect| !native.allows_byte_order_mark(file);
-        let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
-            Some(_) if agent.native().is_some_and(is_refused) => {
-                let why = "begins with a byte order mark, with which the agent does not read it";
-                return Err(EntriesError(why.to_owned()));
-            }
-            Some(rest) => ("\u{feff}", rest),
-            None => ("", text),
+        let unread = agent.native().and_then(|native| native.why_unread(text, file));
+        let (mark, text) = match (text.strip_prefix(BYTE_ORDER_MARK), unread) {
+            (Some(_), Some(why)) => return Err(EntriesError(why.to_owned())),
+            (Some(rest), None) => ("\u{feff}", rest),
+            (None, _) => ("", text),
         };
         let text = if text.trim().is_empty() { NO_SETTINGS } else { text };
         let plain = agent.native().map_or(text.into(), |native| native.plain_json(text, file));

@@ -16,7 +16,7 @@ use super::{
     plugins::{PluginFormat, with_values},
     shared::SharedSettings,
 };
-use crate::model::{Diagnostic, PluginSource, Scope, Severity};
+use crate::model::{Diagnostic, HostRuns, PluginSource, Scope, Severity};
 
 /// The most hooks of a settings file. Entries without hooks and switched-off names are counted alike: each has its
 /// cost, and no file needs as many.
@@ -90,8 +90,23 @@ pub fn read_settings(
         }
     }
     let mut diagnostics = document.into_diagnostics();
+    diagnostics.extend(keep_if_unread(native, (bytes, file), &mut found));
     diagnostics.extend(found.cut(file));
     (found, diagnostics)
+}
+
+/// Keeps the hooks of a file with hookyard that the agent does not read.
+fn keep_if_unread(
+    native: &NativeDialect,
+    (bytes, file): (&[u8], &Path),
+    found: &mut SettingsHooks,
+) -> Option<Diagnostic> {
+    let why = native.why_unread(str::from_utf8(bytes).ok()?, file)?;
+    for SettingsHook { hook, .. } in &mut found.hooks {
+        hook.execution.host_runs = HostRuns::NotRead;
+    }
+    let warning = Diagnostic::of_file(Severity::Warning, "unread-by-agent", file, format!("this file {why}"));
+    Some(warning.help("until then, its hooks run through hookyard alone"))
 }
 
 /// What a settings file says that keeps its agent from running a hook of the file by this name, as a phrase.

@@ -6,7 +6,10 @@ use super::{
     super::{document::Value, event_table::EventRow},
     plugins::PluginFormat,
 };
-use crate::model::{Condition, HandlerKind, Matcher, Scope};
+use crate::model::{Condition, HandlerKind, Matcher, Scope, check_json};
+
+/// The mark before the text of some files.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What is so about a dialect's settings files.
 pub(in crate::dialect) struct SettingsFormat {
@@ -18,6 +21,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) bare_file: Option<&'static str>,
     /// What the agent allows in its files beside JSON.
     pub(in crate::dialect) beside_json: BesideJson,
+    /// Which of them the agent itself does not read.
+    pub(in crate::dialect) unread_by_agent: UnreadByAgent,
     /// The kinds of handler its hooks may have.
     pub(in crate::dialect) types: &'static [HandlerKind],
     /// How a matcher is written.
@@ -64,12 +69,42 @@ impl SettingsFormat {
             other => other,
         }
     }
+
+    /// Why the agent does not read this file, which may be read all the same; a phrase that follows its name.
+    pub(in crate::dialect) fn why_unread(&self, text: &str, file: &Path) -> Option<&'static str> {
+        let plain = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let is_marked = plain.len() < text.len();
+        let is_lenient = || check_json(plain).is_err();
+        let (is_marked, is_lenient) = match self.unread_by_agent {
+            UnreadByAgent::None => (false, false),
+            UnreadByAgent::Marked => (is_marked, false),
+            UnreadByAgent::LenientIn(directories) => {
+                let is_of = |parent: &Path| directories.iter().any(|directory| parent.ends_with(directory));
+                let is_in = file.parent().is_some_and(is_of);
+                (is_in && is_marked, is_in && is_lenient())
+            }
+        };
+        let mark =
+            "begins with a byte order mark, with which the agent does not read it: save it without the mark";
+        let lenient = "is not plain JSON, and the agent reads nothing else here: remove what is not JSON";
+        is_marked.then_some(mark).or(is_lenient.then_some(lenient))
+    }
+}
+
+/// Which files an agent does not read, though they can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum UnreadByAgent {
+    /// None.
+    None,
+    /// Those that begin with a byte order mark. The agent runs without them, or not at all.
+    Marked,
+    /// Those of these directories that begin with one, or have anything else that is not JSON.
+    LenientIn(&'static [&'static str]),
 }
 
 /// What files may have beside JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum BesideJson {
-    /// Nothing, and no byte order mark before it.
     Nothing,
     /// Numbers beyond a double, which programs in JavaScript take for infinite.
     LargeNumbers,

@@ -26,7 +26,7 @@ pub(crate) use file::unread_hooks;
 pub use file::{SettingsHooks, read_settings};
 pub(super) use format::{
     BesideJson, DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax,
-    SettingsFormat, SettingsKeys, SharedSetting, Shell, StartDirectory, TimeUnit,
+    SettingsFormat, SettingsKeys, SharedSetting, Shell, StartDirectory, TimeUnit, UnreadByAgent,
 };
 pub(crate) use format::{SettingsFile, SettingsLocation, SharedKey};
 pub(crate) use front_matter::{has_hooks_in_front_matter, read_agent_hooks, read_hooks_of};

@@ -196,17 +196,65 @@ fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
     }
 }
 
+/// Claude Code, Qwen Code and Copilot CLI skip the mark; Gemini CLI does not start; the others run without their hooks.
 #[test]
-fn codex_is_not_connected_by_a_file_with_a_byte_order_mark_because_it_would_not_read_it() {
-    let home = Home::new();
-    let before = "\u{feff}{\"hooks\": {}}";
-    let file = home.write(".codex/hooks.json", before);
-    let done = home.run(&["connect", "codex"]);
-    assert!(
-        done.err.contains("begins with a byte order mark") && done.err.contains("was not changed"),
-        "{done:?}"
-    );
-    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+fn no_entry_is_written_behind_a_byte_order_mark_with_which_the_agent_does_not_read_it() {
+    for (agent, name, is_read) in [
+        ("claude", ".claude/settings.json", true),
+        ("qwen", ".qwen/settings.json", true),
+        ("copilot", ".copilot/settings.json", true),
+        ("gemini", ".gemini/settings.json", false),
+        ("codex", ".codex/hooks.json", false),
+        ("codebuddy", ".codebuddy/settings.json", false),
+        ("cursor", ".cursor/hooks.json", false),
+        ("clawd", ".clawdcode/settings.json", false),
+    ] {
+        let home = Home::new();
+        let before = "\u{feff}{\"version\": 1, \"hooks\": {}}";
+        let file = home.write(name, before);
+        let done = home.run(&["connect", agent]);
+        let after = fs::read_to_string(&file).unwrap();
+        let why = "begins with a byte order mark, with which the agent does not read it: save it without the mark; \
+                   it was not changed";
+        assert_eq!(done.err.contains(why), !is_read, "{agent}: {done:?}");
+        assert_eq!(after != before && after.contains(" relay "), is_read, "{agent}: {after}");
+        home.run(&["disconnect", agent]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
+    }
+}
+
+/// Nobody would run them otherwise: hookyard leaves to a connected agent what it runs itself.
+#[test]
+fn hooks_in_a_file_that_a_connected_agent_does_not_read_stay_with_hookyard() {
+    const NESTED: &str =
+        "{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"exit 2\"}]}]}}";
+    const CURSOR: &str = "{\"version\": 1, \"hooks\": {\"preToolUse\": [{\"command\": \"exit 2\"}]}}";
+    const COPILOT: &str =
+        "{\"version\": 1, \"hooks\": {\"PreToolUse\": [{\"type\": \"command\", \"bash\": \"exit 2\"}]}}";
+    for (agent, name, text, before, is_read) in [
+        ("claude", ".claude/settings.json", NESTED, "", true),
+        ("claude", ".claude/settings.json", NESTED, "\u{feff}", true),
+        ("qwen", ".qwen/settings.json", NESTED, "\u{feff}// mine\n", true),
+        ("codex", ".codex/hooks.json", NESTED, "", true),
+        ("codex", ".codex/hooks.json", NESTED, "\u{feff}", false),
+        ("codebuddy", ".codebuddy/settings.json", NESTED, "\u{feff}", false),
+        ("cursor", ".cursor/hooks.json", CURSOR, "// mine\n", true),
+        ("cursor", ".cursor/hooks.json", CURSOR, "\u{feff}", false),
+        ("copilot", ".github/hooks/guard.json", COPILOT, "", true),
+        ("copilot", ".github/hooks/guard.json", COPILOT, "\u{feff}", false),
+        ("copilot", ".github/hooks/guard.json", COPILOT, "// mine\n", false),
+        ("copilot", ".github/copilot/settings.json", COPILOT, "\u{feff}", false),
+    ] {
+        let home = Home::new();
+        home.write(&format!("shop/{name}"), format!("{before}{text}"));
+        home.run(&["connect", agent]);
+        let listed = home.run(&["list", "--workspace", "shop", "--set", "trust=off"]);
+        let hook = listed.out.lines().find(|line| line.contains(".project.")).unwrap();
+        assert_eq!(hook.contains("(run by "), is_read, "{agent} {before:?}: {hook}");
+        let checked = home.run(&["check", "--workspace", "shop", "--set", "trust=off"]);
+        let warning = "until then, its hooks run through hookyard alone";
+        assert_eq!(checked.out.contains(warning), !is_read, "{agent} {before:?}: {checked:?}");
+    }
 }
 
 /// It reads the user's settings with a reader of JavaScript, and a project's with another.

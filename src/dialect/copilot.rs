@@ -183,15 +183,15 @@ const BASE: NativeDialect = NativeDialect {
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
-            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".copilot/settings.json") },
             SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".copilot/hooks/*.json") },
-            SettingsFile {
-                scope: Scope::Project,
-                location: SettingsLocation::Workspace(".github/copilot/settings.json"),
-            },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".copilot/settings.json") },
             SettingsFile {
                 scope: Scope::Project,
                 location: SettingsLocation::Workspace(".github/hooks/*.json"),
+            },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".github/copilot/settings.json"),
             },
             SettingsFile {
                 scope: Scope::Local,

@@ -6,7 +6,7 @@ use super::{
     document::{with_finite_numbers, without_comments, without_trailing_commas},
     event_reader::{EventVocabulary, NameTable},
     event_table::EventRow,
-    settings::{BesideJson, PluginFormat, SettingsFile, SettingsFormat, SharedKey},
+    settings::{BesideJson, PluginFormat, SettingsFile, SettingsFormat, SettingsLocation, SharedKey},
 };
 use crate::model::{
     DialectName, Draft, Event, EventKind, Failure, Hook, HostResponse, Json, JsonError, Outcome, RawReply,
@@ -199,12 +199,19 @@ impl NativeDialect {
         self.settings.managed_only
     }
 
-    /// The scope whose turn the hooks of a scope have, so that they run in the order of the files.
-    pub(super) fn turn(&self, scope: Scope) -> Scope {
+    /// The scope whose turn the hooks of a file have, so that they run in the order of the files.
+    pub(super) fn turn(&self, scope: Scope, file: &Path) -> Scope {
         let files = self.settings.files;
-        let mut turns: Vec<Scope> = files.iter().map(|file| file.scope).collect();
+        let mut turns: Vec<Scope> = files.iter().map(|known| known.scope).collect();
         turns.sort_unstable();
-        files.iter().position(|file| file.scope == scope).map_or(scope, |place| turns[place])
+        let turn = files.iter().position(|known| known.scope == scope).map_or(scope, |place| turns[place]);
+        // Those of one turn run in the order of their paths.
+        let of_scope = || files.iter().filter(|known| known.scope == scope).map(|known| known.location);
+        let place = of_scope().position(|location| location.has(file)).unwrap_or_default();
+        let paths: Vec<_> = of_scope().map(SettingsLocation::path).take(place + 1).collect();
+        let is_late = paths.iter().any(|path| *path > paths[place]);
+        let next = turns.into_iter().find(|next| is_late && *next > turn && next.level(0) == turn.level(0));
+        next.unwrap_or(turn)
     }
 
     /// The row of an event, also of a host of another dialect.

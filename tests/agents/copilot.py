@@ -165,7 +165,7 @@ CASES = [
     ("deny of the local settings", {PRE: hook(DENY)}, RUNS, LOCAL),
     ("deny of the project's hooks", {PRE: hook(DENY)}, RUNS, HOOKS),
     ("deny of the user's settings", {PRE: hook(DENY)}, RUNS, OWN),
-    ("all levels", {PRE: hook("cat > /dev/null; echo $LEVEL >> ran")}, RUNS, USERS, OWN, SHARED, LOCAL, HOOKS),
+    ("all levels", {PRE: hook("cat > /dev/null; echo $FILE >> ran")}, RUNS, USERS, OWN, SHARED, LOCAL, HOOKS),
     *((f"{what} {where}", {PRE: hook(DENY)}, RUNS, what, place) for what in ALTERED for where, place in WHERE.items()),
     *((f"disabled {where}", {PRE: hook(DENY)}, RUNS, "disabled", place) for where, place in WHERE.items()),
 ]
@@ -187,7 +187,7 @@ def run(hooks, turns, *files, through):
         def settings(home, name, written, altered=str, **more):
             file = (session.project if ".github" in name else session.place / home) / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            written = json.loads(json.dumps(written).replace("$LEVEL", name.rsplit("/", 1)[0]))
+            written = json.loads(json.dumps(written).replace("$FILE", name))
             file.write_text(altered(json.dumps({"version": 1, **more, "hooks": written})))
             return file
 

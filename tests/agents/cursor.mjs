@@ -13,7 +13,9 @@ import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 
-const [program = "hookyard", sdk = "node_modules/@cursor/sdk", wanted = ""] = process.argv.slice(2);
+const [given = "hookyard", sdk = "node_modules/@cursor/sdk", wanted = ""] = process.argv.slice(2);
+// It runs in directories of its own.
+const program = given.includes("/") ? path.resolve(given) : given;
 const work = fs.mkdtempSync(path.join(os.tmpdir(), "cursor-"));
 fs.mkdirSync(path.join(work, "home"));
 process.on("exit", () => fs.rmSync(work, { recursive: true, force: true }));

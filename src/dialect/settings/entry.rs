@@ -106,7 +106,7 @@ impl Parts<'_> {
         let on_failure = self.on_failure(item)?;
         let on_timeout = self.on_timeout(on_failure, handler.kind());
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
-        let turn = Some(context.native.turn(context.scope));
+        let turn = Some(context.native.turn(context.scope, context.file));
         let called =
             ["name", "bash", "command"].into_iter().filter_map(|key| context.get(item, key)?.as_text());
         let identity = (context.native.settings.duplicates == DuplicateHooks::RunOnce).then_some(identity);

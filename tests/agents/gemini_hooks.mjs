@@ -86,6 +86,8 @@ function fields(r, makers, chance, isAlone, adds) {
     const type = TYPES[name] ?? "other";
     // What a later answer of a wrong type takes back from an earlier one stays with hookyard.
     made[name] = r.chance(0.06) && (isAlone || (adds && type === "text")) ? r.of(ODD[type]) : make(r);
+    // So does an empty reason.
+    if (made[name] === "" && !isAlone && !adds) delete made[name];
   }
   return made;
 }

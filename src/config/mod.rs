@@ -87,7 +87,7 @@ pub(crate) use bundle::{
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use bundle::{BundleTrust, check_bundle};
 pub use content::RulesVersion;
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use hook_checks::is_called;
 pub(crate) use last_good::kept;
 pub use last_good_store::LastGoodError;

@@ -1,97 +1,11 @@
-//! Looks for what works in an expression, and cannot be meant: conditions that never hold, and letters that only look
+//! Looks for what works in an expression, and cannot be meant: comparisons that never hold, and letters that only look
 //! like others.
 
 use super::{
-    budget::Budget,
     expression::{Comparison, Expression, ExpressionKind, Literal},
     mistake::{RuleMistake, TextPlace},
-    operators, ranges,
-    scope::RuleScope,
     types::Type,
-    variables::{EventText, Source},
 };
-
-/// The condition that an expression is for every event of its rule, if it is the same for all.
-pub(super) fn constant(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> Option<bool> {
-    let known = |part: &Expression| constant(part, text, scope);
-    match &expression.kind {
-        ExpressionKind::Literal(Literal::Bool(value)) => Some(*value),
-        ExpressionKind::Not(operand) => known(operand).map(|value| !value),
-        ExpressionKind::And(parts) if parts.iter().any(|part| known(part) == Some(false)) => Some(false),
-        ExpressionKind::And(parts) if contradict(parts, text) => Some(false),
-        ExpressionKind::And(parts) => parts.iter().all(|part| known(part) == Some(true)).then_some(true),
-        ExpressionKind::Or(parts) if parts.iter().any(|part| known(part) == Some(true)) => Some(true),
-        ExpressionKind::Or(parts) => parts.iter().all(|part| known(part) == Some(false)).then_some(false),
-        ExpressionKind::Conditional(parts) => {
-            let [condition, yes, no] = &**parts;
-            if known(condition)? { known(yes) } else { known(no) }
-        }
-        ExpressionKind::Compare(comparison, parts) => compared(*comparison, &parts[0], &parts[1], scope),
-        ExpressionKind::In(parts) => match &parts[1].kind {
-            ExpressionKind::List(items) => {
-                let equal = |item| compared(Comparison::Equal, &parts[0], item, scope);
-                items.iter().all(|item| equal(item) == Some(false)).then_some(false)
-            }
-            _ => None,
-        },
-        ExpressionKind::Let(at) => {
-            let named = &scope.named[*at];
-            constant(&named.expression, &named.text, scope)
-        }
-        _ => None,
-    }
-}
-
-/// A comparison of two constants, or of the event kind with one.
-fn compared(
-    comparison: Comparison,
-    left: &Expression,
-    right: &Expression,
-    scope: &RuleScope<'_>,
-) -> Option<bool> {
-    match (&left.kind, &right.kind) {
-        (ExpressionKind::Literal(left), ExpressionKind::Literal(right)) => {
-            let (left, right) = (operators::literal_value(left), operators::literal_value(right));
-            operators::compare(comparison, &left, &right, &Budget::new()).ok()
-        }
-        (
-            ExpressionKind::Variable(Source::Text(EventText::Kind)),
-            ExpressionKind::Literal(Literal::Text(kind)),
-        )
-        | (
-            ExpressionKind::Literal(Literal::Text(kind)),
-            ExpressionKind::Variable(Source::Text(EventText::Kind)),
-        ) => {
-            let is_kind = scope.kinds.iter().any(|known| known.as_str() == &**kind);
-            match comparison {
-                Comparison::Equal if !is_kind => Some(false),
-                Comparison::NotEqual if !is_kind => Some(true),
-                _ => None,
-            }
-        }
-        _ => ranges::compared(comparison, left, right, scope),
-    }
-}
-
-/// Whether one thing would have to equal two different constants.
-fn contradict(parts: &[Expression], text: &str) -> bool {
-    let equal: Vec<(&str, &Literal)> = parts.iter().filter_map(|part| equality(part, text)).collect();
-    equal
-        .iter()
-        .enumerate()
-        .any(|(at, (one, wanted))| equal[at + 1..].iter().any(|(other, also)| one == other && wanted != also))
-}
-
-/// The text of what has to equal a constant, and the constant.
-fn equality<'e>(expression: &'e Expression, text: &'e str) -> Option<(&'e str, &'e Literal)> {
-    let ExpressionKind::Compare(Comparison::Equal, parts) = &expression.kind else { return None };
-    let (thing, constant) = match (&parts[0].kind, &parts[1].kind) {
-        (_, ExpressionKind::Literal(constant)) => (&parts[0], constant),
-        (ExpressionKind::Literal(constant), _) => (&parts[1], constant),
-        _ => return None,
-    };
-    text.get(thing.place.start..thing.place.end).map(|thing| (thing, constant))
-}
 
 /// Reports comparisons with constants that what they are compared with never has.
 pub(super) fn impossible(expression: &Expression) -> Vec<RuleMistake> {
@@ -124,7 +38,7 @@ fn impossible_here(expression: &Expression) -> Option<RuleMistake> {
         }
         ExpressionKind::In(parts) => match &parts[1].kind {
             ExpressionKind::List(items) => (&parts[0], items.iter().collect()),
-            _ => return None,
+            _ => return no_operand(&parts[1], constant_text(&parts[0])?),
         },
         _ => return None,
     };
@@ -137,6 +51,7 @@ fn never_has(of: &Expression, constant: &str) -> Option<RuleMistake> {
     let never =
         |what: &str, help: String| Some(RuleMistake::new(format!("{what} never has {constant:?}"), help));
     match &of.kind {
+        ExpressionKind::Element(parts) => no_operand(&parts[0], constant),
         ExpressionKind::Field(object, field)
             if object.result == Type::Command && &**field == "name" && constant.contains('/') =>
         {
@@ -154,6 +69,21 @@ fn never_has(of: &Expression, constant: &str) -> Option<RuleMistake> {
         }
         _ => None,
     }
+}
+
+/// What is wrong where a flag is looked for among the operands of a command.
+fn no_operand(list: &Expression, constant: &str) -> Option<RuleMistake> {
+    let is_operands = matches!(&list.kind, ExpressionKind::Field(object, field)
+        if object.result == Type::Command && &**field == "operands");
+    let flag = constant.trim_start_matches('-');
+    if !is_operands || flag.is_empty() || flag.len() == constant.len() {
+        return None;
+    }
+    let help = format!("ask for the flag: `has_flag(\"{flag}\")`");
+    Some(RuleMistake::new(
+        format!("{constant:?} is a flag, and `operands` are the arguments that are none"),
+        help,
+    ))
 }
 
 fn constant_text(expression: &Expression) -> Option<&str> {

@@ -10,11 +10,33 @@ pub(super) struct Expression {
     pub(super) place: TextPlace,
 }
 
-/// An expression with a name, and its text.
+/// An expression with a name.
 pub(super) struct NamedExpression {
     pub(super) name: Box<str>,
-    pub(super) text: Box<str>,
     pub(super) expression: Expression,
+    pub(super) ahead: KnownAhead,
+}
+
+/// What is known of a named expression before there is an event. It is found once, since those that use it may use it often.
+pub(super) struct KnownAhead {
+    /// Its value in each situation.
+    pub(super) values: Box<[Option<Literal>]>,
+    /// The integers that it may be.
+    pub(super) range: Option<IntegerRange>,
+    /// How much of it is as the sender of the event wrote it.
+    pub(super) sent: Option<SentValue>,
+}
+
+/// The least and the greatest integer that an expression may be.
+pub(super) type IntegerRange = (i128, i128);
+
+/// A value as the sender of the event wrote it, whatever its length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SentValue {
+    /// A whole part of the event, by its name.
+    Whole(&'static str),
+    /// A value in one, or the lines or parts of a text.
+    Inside,
 }
 
 impl Expression {

@@ -7,6 +7,7 @@
 mod budget;
 mod calls;
 mod compile;
+mod constants;
 mod context;
 mod cost;
 mod doubts;
@@ -35,6 +36,7 @@ mod rule_set;
 mod scope;
 mod secrets;
 mod shell;
+mod situation;
 mod syntax;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Looks for comparisons of numbers that hold for no event, since one side is never so small or so large.
 
 use super::{
-    expression::{Comparison, Expression, ExpressionKind, Literal, Operator},
+    expression::{Comparison, Expression, ExpressionKind, IntegerRange, Literal, Operator},
     mistake::RuleMistake,
     scope::RuleScope,
 };
@@ -9,11 +9,8 @@ use super::{
 /// The greatest minute since 1970 that `now()` may be: milliseconds are counted in 64 bits.
 const LAST_MINUTE: i128 = u64::MAX as i128 / 60_000;
 
-/// The least and the greatest integer that an expression may be.
-type Range = (i128, i128);
-
 /// What an expression may be, as far as that is known when the rule is loaded.
-fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<Range> {
+pub(super) fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<IntegerRange> {
     match &expression.kind {
         ExpressionKind::Literal(Literal::Int(number)) => Some(((*number).into(), (*number).into())),
         ExpressionKind::Literal(Literal::Double(number)) => around(*number),
@@ -23,7 +20,7 @@ fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<Range> {
             "now" => Some((0, LAST_MINUTE)),
             _ => None,
         },
-        ExpressionKind::Let(at) => range(&scope.named[*at].expression, scope),
+        ExpressionKind::Let(at) => scope.named[*at].ahead.range,
         ExpressionKind::Negate(operand) => range(operand, scope).map(|(least, greatest)| (-greatest, -least)),
         ExpressionKind::Arithmetic(operator, parts) => {
             calculated(*operator, range(&parts[0], scope)?, range(&parts[1], scope)?)
@@ -38,13 +35,17 @@ fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<Range> {
 
 /// The integers around a double.
 #[expect(clippy::cast_possible_truncation, reason = "it is far smaller than the largest integer")]
-fn around(number: f64) -> Option<Range> {
+fn around(number: f64) -> Option<IntegerRange> {
     const LARGEST: f64 = 1e18;
     (number.abs() < LARGEST).then(|| (number.floor() as i128, number.ceil() as i128))
 }
 
 /// The range of a calculation. What does not fit into an integer is an error of the rule, so that wider is right as well.
-fn calculated(operator: Operator, (low, high): Range, (from, to): Range) -> Option<Range> {
+fn calculated(
+    operator: Operator,
+    (low, high): IntegerRange,
+    (from, to): IntegerRange,
+) -> Option<IntegerRange> {
     Some(match operator {
         Operator::Add => (low.checked_add(from)?, high.checked_add(to)?),
         Operator::Subtract => (low.checked_sub(to)?, high.checked_sub(from)?),
@@ -127,14 +128,15 @@ fn are_literals(parts: &[Expression; 2]) -> bool {
 
 /// Whether what the parts say of one number leaves none, as `size(x) > 5 && size(x) < 3`.
 fn leave_nothing(parts: &[Expression], scope: &RuleScope<'_>) -> bool {
-    let limits: Vec<(&Expression, Range)> = parts.iter().filter_map(|part| limited(part, scope)).collect();
+    let limits: Vec<(&Expression, IntegerRange)> =
+        parts.iter().filter_map(|part| limited(part, scope)).collect();
     limits.iter().enumerate().any(|(at, (one, (low, high)))| {
         limits[at + 1..].iter().any(|(other, (from, to))| is_same(one, other) && (high < from || low > to))
     })
 }
 
 /// The integer that a part is about, and what it may be where the part holds.
-fn limited<'e>(part: &'e Expression, scope: &RuleScope<'_>) -> Option<(&'e Expression, Range)> {
+fn limited<'e>(part: &'e Expression, scope: &RuleScope<'_>) -> Option<(&'e Expression, IntegerRange)> {
     let ExpressionKind::Compare(comparison, parts) = &part.kind else { return None };
     let [left, right] = &**parts;
     let (thing, number, comparison) = match (&left.kind, &right.kind) {

@@ -10,10 +10,11 @@ use super::trace;
 use super::{
     budget::{Budget, MOST_STEPS},
     compile::compile,
+    constants,
     context::CallContext,
     cost, doubts,
     evaluate::Evaluation,
-    expression::{Expression, NamedExpression},
+    expression::{Expression, KnownAhead, NamedExpression},
     facts::{EventFacts, EventReading},
     failure::EvaluationError,
     file_fact::FileFact,
@@ -22,13 +23,15 @@ use super::{
     mistake::RuleMistake,
     ranges,
     scope::{RuleScope, wants},
+    situation::{Situation, situations},
     types::Type,
     walks,
 };
 #[cfg(any(feature = "cli", feature = "daemon"))]
 use crate::model::TracedExpression;
 use crate::model::{
-    Ended, EventKind, Failure, HookDecision, Json, LinkNeeds, Reply, RuleCall, RuleProgram, Target,
+    Ended, EventKind, Failure, HookDecision, Json, LinkNeeds, MatchField, Matcher, Reply, RuleCall,
+    RuleProgram, Target,
 };
 
 /// The most rules of one hook.
@@ -37,9 +40,22 @@ const MOST_RULES: usize = 256;
 /// The most named expressions of one hook.
 const MOST_NAMED: usize = 512;
 
+/// Whether a rule stops every event, so that nothing gets any further.
+#[derive(Debug, Clone, Copy)]
+enum AlwaysStops {
+    No,
+    InThisRule(RuleDecision),
+    Before,
+    /// It is told.
+    Told,
+}
+
 /// The rules of a hook, in their order.
 pub(crate) struct RuleSet {
     kinds: Vec<EventKind>,
+    /// What the hook's matcher leaves, and how it is written.
+    situations: Vec<Situation>,
+    matcher: Option<Box<str>>,
     facts: Vec<FileFact>,
     /// The expressions that have names: first those of all rules, then those of each.
     named: Vec<NamedExpression>,
@@ -47,6 +63,7 @@ pub(crate) struct RuleSet {
     rules: Vec<HookRule>,
     /// What looks wrong in the expression that was added last, though it works.
     doubts: Vec<RuleMistake>,
+    always_stops: AlwaysStops,
     /// Whether an event goes on where a rule takes too many steps.
     fails_open: bool,
     /// What the rules want to know of links, found when it is first asked for.
@@ -56,9 +73,32 @@ pub(crate) struct RuleSet {
 impl RuleSet {
     /// No rule yet, for events of these kinds.
     pub(crate) fn new(kinds: Vec<EventKind>) -> Self {
-        let facts = Vec::new();
-        let (named, rules, doubts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { kinds, facts, named, shared: 0, rules, doubts, fails_open: false, link_needs: OnceLock::new() }
+        let situations = situations(&kinds, None, |_| None);
+        let (facts, named, rules, doubts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self {
+            kinds,
+            situations,
+            matcher: None,
+            facts,
+            named,
+            shared: 0,
+            rules,
+            doubts,
+            always_stops: AlwaysStops::No,
+            fails_open: false,
+            link_needs: OnceLock::new(),
+        }
+    }
+
+    /// The same for a hook that has a matcher, which looks at such a field of each kind.
+    #[must_use]
+    pub(crate) fn matched(
+        self,
+        matcher: Option<&Matcher>,
+        field: impl Fn(EventKind) -> Option<MatchField>,
+    ) -> Self {
+        let situations = situations(&self.kinds, matcher, field);
+        Self { situations, matcher: matcher.map(|matcher| matcher.pattern().into()), ..self }
     }
 
     /// The same for a hook whose failures and timeouts are ignored, if they are.
@@ -81,7 +121,13 @@ impl RuleSet {
         }
         check_name(name)?;
         let expression = self.compiled(text)?;
-        self.named.push(NamedExpression { name: name.into(), text: text.into(), expression });
+        let scope = self.scope();
+        let ahead = KnownAhead {
+            values: constants::values(&expression, text, &scope),
+            range: ranges::range(&expression, &scope),
+            sent: walks::sent(&expression, &scope),
+        };
+        self.named.push(NamedExpression { name: name.into(), expression, ahead });
         if self.rules.is_empty() {
             self.shared = self.named.len();
         }
@@ -97,6 +143,9 @@ impl RuleSet {
             ));
         }
         self.rules.push(HookRule::new(label, self.named.len()));
+        if let AlwaysStops::InThisRule(_) = self.always_stops {
+            self.always_stops = AlwaysStops::Before;
+        }
         Ok(())
     }
 
@@ -104,16 +153,37 @@ impl RuleSet {
     pub(crate) fn decide(&mut self, decision: RuleDecision, text: &str) -> Result<(), RuleMistake> {
         let expression = self.compiled(text)?;
         wants(&expression, &Type::Bool)?;
-        let is_told = self.doubts.iter().any(|doubt| doubt.place == Some(expression.place));
-        if doubts::constant(&expression, text, &self.scope()) == Some(false) && !is_told {
-            let help = "no event makes it true; correct it, or remove it";
-            self.doubts.push(RuleMistake::new("this is never true", help).at(expression.place));
-        }
+        self.doubt_condition(decision, &expression, text);
         if let Some(rule) = self.rules.last_mut() {
             rule.decisions.push((decision, RuleExpression::new(text, expression)));
             rule.decisions.sort_by_key(|(decision, _)| *decision);
         }
         Ok(())
+    }
+
+    /// Tells what is never true in a condition, and remembers whether it is always.
+    fn doubt_condition(&mut self, decision: RuleDecision, expression: &Expression, text: &str) {
+        if let AlwaysStops::InThisRule(stricter) = self.always_stops {
+            let message = format!("nothing gets here: `{}` is always true", stricter.as_str());
+            let doubt = RuleMistake::new(message, "correct that, or remove this").at(expression.place);
+            self.doubts.push(doubt);
+            return;
+        }
+        for never in constants::never_true(expression, text, &self.scope()) {
+            if !self.doubts.iter().any(|doubt| doubt.place == Some(never.place)) {
+                let help = match &self.matcher {
+                    Some(matcher) => format!(
+                        "no event that the matcher `{matcher}` accepts makes it true; correct one of them, or remove it"
+                    ),
+                    None => "no event makes it true; correct it, or remove it".to_owned(),
+                };
+                self.doubts.push(RuleMistake::new("this is never true", help).at(never.place));
+            }
+        }
+        let is_always = constants::condition(expression, text, &self.scope()) == Some(true);
+        if is_always && decision != RuleDecision::Allow {
+            self.always_stops = AlwaysStops::InThisRule(decision);
+        }
     }
 
     /// Adds a text to the last rule. Null means none.
@@ -169,7 +239,14 @@ impl RuleSet {
 
     fn scope(&self) -> RuleScope<'_> {
         let own = self.rules.last().map_or(self.shared, |rule| rule.own);
-        RuleScope { kinds: &self.kinds, facts: &self.facts, named: &self.named, shared: self.shared, own }
+        RuleScope {
+            kinds: &self.kinds,
+            situations: &self.situations,
+            facts: &self.facts,
+            named: &self.named,
+            shared: self.shared,
+            own,
+        }
     }
 
     fn compiled(&mut self, text: &str) -> Result<Expression, RuleMistake> {
@@ -180,6 +257,11 @@ impl RuleSet {
         let impossible = ranges::impossible(&expression, &self.scope());
         let unbounded = walks::unbounded(&expression, text, &self.scope(), self.fails_open);
         self.doubts.extend(impossible.into_iter().chain(unbounded));
+        if let AlwaysStops::Before = self.always_stops {
+            let help = "a rule before it stops every event: correct that, or remove this";
+            self.doubts.push(RuleMistake::new("nothing gets here", help).at(expression.place));
+            self.always_stops = AlwaysStops::Told;
+        }
         Ok(expression)
     }
 

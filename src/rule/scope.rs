@@ -4,6 +4,7 @@ use super::{
     expression::{Expression, ExpressionKind, NamedExpression},
     file_fact::FileFact,
     mistake::RuleMistake,
+    situation::Situation,
     types::Type,
 };
 use crate::model::EventKind;
@@ -12,6 +13,8 @@ use crate::model::EventKind;
 pub(super) struct RuleScope<'s> {
     /// The event kinds that the rule judges.
     pub(super) kinds: &'s [EventKind],
+    /// What is known of the events that the hook runs for.
+    pub(super) situations: &'s [Situation],
     /// What files of the handler have.
     pub(super) facts: &'s [FileFact],
     /// The named expressions of the handler: first those of all its rules, then those of each.

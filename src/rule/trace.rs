@@ -139,9 +139,10 @@ fn shown<'a>(
 ) -> String {
     let text = secrets::redact(&json(value, LONGEST_READ));
     if !is_path(expression) {
-        let mut known = BTreeSet::new();
-        collect_parts_of_secrets(expression, named, evaluation, &mut known);
-        if !known.is_empty() && letters(&text).windows(PART_OF_SECRET).any(|part| known.contains(part)) {
+        let mut known = PartsOfSecrets { named, evaluation, seen: BTreeSet::new(), parts: BTreeSet::new() };
+        known.collect(expression);
+        let parts = known.parts;
+        if !parts.is_empty() && letters(&text).windows(PART_OF_SECRET).any(|part| parts.contains(part)) {
             return HIDDEN.to_owned();
         }
     }
@@ -157,25 +158,32 @@ fn json(value: &RuleValue<'_>, longest: usize) -> String {
     json
 }
 
-/// Collects the parts of the secrets in what an expression reads, whatever becomes of their case and their punctuation.
-fn collect_parts_of_secrets<'a>(
-    expression: &'a Expression,
+/// The parts of the secrets in what expressions read, whatever becomes of their case and their punctuation.
+struct PartsOfSecrets<'a, 'e> {
     named: &'a [NamedExpression],
-    evaluation: &Evaluation<'a>,
-    parts: &mut BTreeSet<Vec<u8>>,
-) {
-    if let ExpressionKind::Let(at) = &expression.kind {
-        return collect_parts_of_secrets(&named[*at].expression, named, evaluation, parts);
+    evaluation: &'e Evaluation<'a>,
+    /// The named expressions whose parts are collected.
+    seen: BTreeSet<usize>,
+    parts: BTreeSet<Vec<u8>>,
+}
+
+impl<'a> PartsOfSecrets<'a, '_> {
+    fn collect(&mut self, expression: &'a Expression) {
+        match &expression.kind {
+            ExpressionKind::Let(at) if self.seen.insert(*at) => self.collect(&self.named[*at].expression),
+            ExpressionKind::Let(_) => {}
+            _ if is_path(expression) => self.collect_of_path(expression),
+            _ => expression.parts().into_iter().for_each(|inner| self.collect(inner)),
+        }
     }
-    if !is_path(expression) {
-        let inner = expression.parts().into_iter();
-        return inner.for_each(|inner| collect_parts_of_secrets(inner, named, evaluation, parts));
-    }
-    let Ok(value) = evaluation.value(expression) else { return };
-    let source = json(&value, LONGEST_SOURCE);
-    for secret in secrets::find(&source) {
-        let secret = letters(&source[secret.range]);
-        parts.extend(secret.windows(PART_OF_SECRET).map(<[u8]>::to_vec));
+
+    fn collect_of_path(&mut self, path: &'a Expression) {
+        let Ok(value) = self.evaluation.value(path) else { return };
+        let source = json(&value, LONGEST_SOURCE);
+        for secret in secrets::find(&source) {
+            let secret = letters(&source[secret.range]);
+            self.parts.extend(secret.windows(PART_OF_SECRET).map(<[u8]>::to_vec));
+        }
     }
 }
 

@@ -4,21 +4,12 @@
 use super::{
     budget::{LONGEST_LIST, MOST_STEPS},
     cost,
-    expression::{Comparison, Expression, ExpressionKind, Literal, Loop},
+    expression::{Comparison, Expression, ExpressionKind, Literal, Loop, SentValue},
     mistake::RuleMistake,
     scope::RuleScope,
     types::Type,
     variables::Source,
 };
-
-/// What an expression goes through.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Sent {
-    /// A whole part of the event, by its name.
-    Whole(&'static str),
-    /// A value in one, or the lines or parts of a text.
-    Inside,
-}
 
 /// Reports what goes through as much as is sent.
 pub(super) fn unbounded(
@@ -27,10 +18,14 @@ pub(super) fn unbounded(
     scope: &RuleScope<'_>,
     fails_open: bool,
 ) -> Vec<RuleMistake> {
-    let mut search =
-        Search { text, scope, fails_open, locals: Vec::new(), bounded: Vec::new(), found: Vec::new() };
+    let mut search = Search::new(text, scope, fails_open);
     search.look(expression);
     search.found
+}
+
+/// Whether a named expression is as the sender of the event wrote it.
+pub(super) fn sent(expression: &Expression, scope: &RuleScope<'_>) -> Option<SentValue> {
+    Search::new("", scope, false).sent(expression)
 }
 
 struct Search<'s> {
@@ -39,13 +34,17 @@ struct Search<'s> {
     /// Whether an event goes on where there are too few steps. A guard that stops it then has said what it wants.
     fails_open: bool,
     /// Of the macros around, whether their elements are of the event.
-    locals: Vec<Option<Sent>>,
+    locals: Vec<Option<SentValue>>,
     /// Lists whose size is compared before they are gone through, as they are written.
     bounded: Vec<&'s str>,
     found: Vec<RuleMistake>,
 }
 
 impl<'s> Search<'s> {
+    fn new(text: &'s str, scope: &'s RuleScope<'s>, fails_open: bool) -> Self {
+        Self { text, scope, fails_open, locals: Vec::new(), bounded: Vec::new(), found: Vec::new() }
+    }
+
     fn look(&mut self, expression: &'s Expression) {
         match &expression.kind {
             ExpressionKind::Quantifier(_, over) | ExpressionKind::Collect(over) => {
@@ -56,7 +55,7 @@ impl<'s> Search<'s> {
                 parts.iter().for_each(|part| self.look(part));
             }
             ExpressionKind::In(parts) => {
-                if let Some(Sent::Whole(name)) = self.sent(&parts[0]) {
+                if let Some(SentValue::Whole(name)) = self.sent(&parts[0]) {
                     self.compares_whole(name, expression);
                 }
                 parts.iter().for_each(|part| self.look(part));
@@ -130,12 +129,12 @@ impl<'s> Search<'s> {
         let sent = self.sent(&over.over);
         match &sent {
             _ if self.is_bounded(&over.over) => {}
-            Some(Sent::Whole(name)) => {
+            Some(SentValue::Whole(name)) => {
                 let message = format!("this goes through all of `{name}`, which may have 16 MiB");
                 let help = format!("ask for the fields that matter: `has({name}.…)`, `{name}.…`");
                 self.report(expression, message, &help);
             }
-            Some(Sent::Inside) if self.fails_open && is_too_long(over) => {
+            Some(SentValue::Inside) if self.fails_open && is_too_long(over) => {
                 let written = self.written(&over.over).unwrap_or("the list");
                 let message = format!(
                     "of a long list this takes more than {MOST_STEPS} steps, and the event goes on unjudged"
@@ -145,10 +144,10 @@ impl<'s> Search<'s> {
                 );
                 self.report(expression, message, &help);
             }
-            Some(Sent::Inside) | None => {}
+            Some(SentValue::Inside) | None => {}
         }
         self.locals.truncate(over.depth);
-        self.locals.push(sent.map(|_| Sent::Inside));
+        self.locals.push(sent.map(|_| SentValue::Inside));
         over.filter.iter().chain([&over.body]).for_each(|part| self.look(part));
         self.locals.truncate(over.depth);
     }
@@ -159,10 +158,10 @@ impl<'s> Search<'s> {
             let is_structure = matches!(other.result, Type::Map(_) | Type::List(_));
             match self.sent(one) {
                 _ if self.is_bounded(one) => {}
-                Some(Sent::Whole(name)) if is_structure || self.sent(other).is_some() => {
+                Some(SentValue::Whole(name)) if is_structure || self.sent(other).is_some() => {
                     return self.compares_whole(name, expression);
                 }
-                Some(Sent::Inside) if is_structure && self.fails_open => {
+                Some(SentValue::Inside) if is_structure && self.fails_open => {
                     let message =
                         "this compares a whole list or object; of a large one the event goes on unjudged";
                     let help = "compare its `size(…)` before, or the elements and fields that matter, or write `on_error: deny` beside `handler`";
@@ -184,13 +183,13 @@ impl<'s> Search<'s> {
     }
 
     /// Whether a value is as the sender of the event wrote it, whatever its length.
-    fn sent(&self, expression: &Expression) -> Option<Sent> {
+    fn sent(&self, expression: &Expression) -> Option<SentValue> {
         match &expression.kind {
-            ExpressionKind::Variable(source @ Source::Part(_)) => Some(Sent::Whole(source.path())),
-            ExpressionKind::Let(at) => self.sent(&self.scope.named[*at].expression),
+            ExpressionKind::Variable(source @ Source::Part(_)) => Some(SentValue::Whole(source.path())),
+            ExpressionKind::Let(at) => self.scope.named[*at].ahead.sent.clone(),
             ExpressionKind::Local(depth) => self.locals.get(*depth).cloned().flatten(),
-            ExpressionKind::Field(object, _) => self.sent(object).map(|_| Sent::Inside),
-            ExpressionKind::Element(parts) => self.sent(&parts[0]).map(|_| Sent::Inside),
+            ExpressionKind::Field(object, _) => self.sent(object).map(|_| SentValue::Inside),
+            ExpressionKind::Element(parts) => self.sent(&parts[0]).map(|_| SentValue::Inside),
             ExpressionKind::Conditional(parts) => self.sent(&parts[1]).or_else(|| self.sent(&parts[2])),
             ExpressionKind::Call(function, arguments) => {
                 let keeps_length = [
@@ -204,7 +203,7 @@ impl<'s> Search<'s> {
                     "secrets.redact",
                 ];
                 let given = arguments.first().filter(|_| keeps_length.contains(&function.name))?;
-                self.sent(given).map(|_| Sent::Inside)
+                self.sent(given).map(|_| SentValue::Inside)
             }
             _ => None,
         }

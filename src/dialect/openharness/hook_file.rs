@@ -39,6 +39,7 @@ pub fn read_hook(
         };
         let context = HookContext {
             events: &written.events,
+            matcher: written.matcher.as_ref().map(|matcher| &matcher.value),
             capabilities: &capabilities,
             fails_open: fails(&written.on_error) && fails(&written.on_timeout),
         };

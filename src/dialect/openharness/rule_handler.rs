@@ -4,6 +4,7 @@ use std::{iter, path::Path, sync::Arc};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::did_you_mean},
+    dialect,
     hook_context::HookContext,
     lookup::{HOOK_KEYS, ReferenceLookup},
 };
@@ -56,12 +57,12 @@ impl<'d> RawRuleHandler<'d> {
         hook: HookContext<'_>,
         resolver: &dyn ReferenceLookup,
     ) -> Option<RuleHandler> {
-        let HookContext { events, capabilities, fails_open } = hook;
+        let HookContext { events, matcher, capabilities, fails_open } = hook;
         // Without events each name would be a mistake.
         if events.is_empty() {
             return None;
         }
-        let set = RuleSet::new(events.to_vec()).failing_open(fails_open);
+        let set = RuleSet::new(events.to_vec()).matched(matcher, dialect::matched).failing_open(fails_open);
         let (named, files, definition) = (Vec::new(), Vec::new(), String::new());
         let mut checked = CheckedRules { set, capabilities, are_right: true, named, files, definition };
         checked.facts(&self.handler, resolver);

@@ -218,6 +218,21 @@ fn parts_of_secrets_are_not_shown_whatever_a_rule_makes_of_them() {
 }
 
 #[test]
+fn a_name_that_uses_names_twice_is_shown_as_soon_as_any() {
+    let workspace = empty();
+    let event = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json()["event"].clone();
+    let next = |of: usize| (format!("x{}", of + 1), json!(format!("has(tool.input.a) ? x{of} : x{of}")));
+    let mut names: serde_json::Map<String, Value> = (10..70).map(next).collect();
+    names.insert("x10".to_owned(), json!("tool.input.command"));
+    let rule = json!({ "name": "my-guard", "events": ["before_tool_dispatch"], "on_error": "deny", "handler":
+        { "type": "rule", "let": names, "deny": "x70 != ''" } });
+    std::fs::write(workspace.path().join(".openharness/hooks/my-guard.yaml"), rule.to_string()).unwrap();
+    let explained =
+        run(workspace.path(), &["explain", "--event", "-", "--set", "trust=off"], &event.to_string());
+    assert!(explained.out.contains("x70 = \"frobnicate"), "{}{}", explained.out, explained.err);
+}
+
+#[test]
 fn a_secret_in_the_text_of_a_rule_is_not_shown() {
     let workspace = empty();
     let event = new(workspace.path(), &["my-guard", "--type", "rule", "--json"]).json()["event"].to_string();

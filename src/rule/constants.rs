@@ -1,0 +1,190 @@
+//! What an expression is before there is an event: the same value wherever the hook runs, as far as that can be known.
+
+use std::borrow::Cow;
+
+use super::{
+    budget::Budget,
+    expression::{Comparison, Expression, ExpressionKind, Literal},
+    operators, ranges,
+    scope::RuleScope,
+    situation::MatchedText,
+    variables::Source,
+};
+
+/// The longest text that is kept of a named expression, in bytes.
+const LONGEST_KEPT: usize = 64;
+
+/// The condition that an expression is for every event that its hook runs for, if it is the same for all.
+pub(super) fn condition(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> Option<bool> {
+    let mut all = (0..scope.situations.len()).map(|at| Folding { text, scope, at }.condition(expression));
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The value of an expression in each of the situations that its hook runs in, where it is known and short.
+pub(super) fn values(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> Box<[Option<Literal>]> {
+    let is_short = |value: &Cow<'_, Literal>| match &**value {
+        Literal::Text(text) => text.len() <= LONGEST_KEPT,
+        _ => true,
+    };
+    let value = |at| Folding { text, scope, at }.value(expression).filter(is_short).map(Cow::into_owned);
+    (0..scope.situations.len()).map(value).collect()
+}
+
+/// The parts of a condition that hold for no event, each of which would be enough to make it true.
+pub(super) fn never_true<'e>(
+    expression: &'e Expression,
+    text: &str,
+    scope: &RuleScope<'_>,
+) -> Vec<&'e Expression> {
+    if condition(expression, text, scope) == Some(false) {
+        return vec![expression];
+    }
+    match &expression.kind {
+        ExpressionKind::Or(parts) => parts.iter().flat_map(|part| never_true(part, text, scope)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Evaluates an expression with what is known in one situation.
+#[derive(Clone, Copy)]
+struct Folding<'s> {
+    text: &'s str,
+    scope: &'s RuleScope<'s>,
+    /// The situation, by its number.
+    at: usize,
+}
+
+impl<'s> Folding<'s> {
+    fn condition(self, expression: &'s Expression) -> Option<bool> {
+        match *self.value(expression)? {
+            Literal::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn string(self, expression: &'s Expression) -> Option<Cow<'s, str>> {
+        match self.value(expression)? {
+            Cow::Borrowed(Literal::Text(text)) => Some(Cow::Borrowed(text)),
+            Cow::Owned(Literal::Text(text)) => Some(Cow::Owned(text.into())),
+            _ => None,
+        }
+    }
+
+    fn value(self, expression: &'s Expression) -> Option<Cow<'s, Literal>> {
+        let condition = match &expression.kind {
+            ExpressionKind::Literal(literal) => return Some(Cow::Borrowed(literal)),
+            ExpressionKind::Let(at) => {
+                return self.scope.named[*at].ahead.values[self.at].as_ref().map(Cow::Borrowed);
+            }
+            ExpressionKind::Variable(Source::Text(text)) => {
+                let known = self.scope.situations[self.at].text(*text)?;
+                return Some(Cow::Owned(Literal::Text(known.into())));
+            }
+            ExpressionKind::HasVariable(source) => self.scope.situations[self.at].has(*source),
+            ExpressionKind::Conditional(parts) => {
+                let [condition, yes, no] = &**parts;
+                return self.value(if self.condition(condition)? { yes } else { no });
+            }
+            ExpressionKind::Call(function, arguments) => return self.called(function.name, arguments),
+            ExpressionKind::Not(operand) => self.condition(operand).map(|value| !value),
+            ExpressionKind::And(parts) if contradict(parts, self.text) => Some(false),
+            ExpressionKind::And(parts) => self.all(parts, true),
+            ExpressionKind::Or(parts) => self.all(parts, false),
+            ExpressionKind::Compare(comparison, parts) => self.compared(*comparison, &parts[0], &parts[1]),
+            ExpressionKind::In(parts) => self.is_in(&parts[0], &parts[1]),
+            ExpressionKind::Matches(operand, pattern) => pattern.compiled.decides(&self.string(operand)?),
+            _ => None,
+        };
+        condition.map(|value| Cow::Owned(Literal::Bool(value)))
+    }
+
+    /// Whether all parts are so, or one is not.
+    fn all(self, parts: &'s [Expression], wanted: bool) -> Option<bool> {
+        let mut are_known = true;
+        for part in parts {
+            match self.condition(part) {
+                Some(value) if value != wanted => return Some(!wanted),
+                Some(_) => {}
+                None => are_known = false,
+            }
+        }
+        are_known.then_some(wanted)
+    }
+
+    fn called(self, name: &str, arguments: &'s [Expression]) -> Option<Cow<'s, Literal>> {
+        let literal = match (name, arguments) {
+            ("lowerAscii", [of]) => Literal::Text(self.string(of)?.to_ascii_lowercase().into()),
+            ("upperAscii", [of]) => Literal::Text(self.string(of)?.to_ascii_uppercase().into()),
+            ("contains", [of, part]) => Literal::Bool(self.string(of)?.contains(&*self.string(part)?)),
+            ("startsWith", [of, start]) => Literal::Bool(self.string(of)?.starts_with(&*self.string(start)?)),
+            ("endsWith", [of, end]) => Literal::Bool(self.string(of)?.ends_with(&*self.string(end)?)),
+            _ => return None,
+        };
+        Some(Cow::Owned(literal))
+    }
+
+    fn compared(self, comparison: Comparison, left: &'s Expression, right: &'s Expression) -> Option<bool> {
+        if let (Some(left), Some(right)) = (self.value(left), self.value(right)) {
+            let (left, right) = (operators::literal_value(&left), operators::literal_value(&right));
+            return operators::compare(comparison, &left, &right, &Budget::new()).ok();
+        }
+        let is_unequal = self.is_not_matched(left, right) || self.is_not_matched(right, left);
+        match comparison {
+            Comparison::Equal if is_unequal => Some(false),
+            Comparison::NotEqual if is_unequal => Some(true),
+            _ => ranges::compared(comparison, left, right, self.scope),
+        }
+    }
+
+    /// Whether the matcher does not accept the text that what it looks at is compared with.
+    fn is_not_matched(self, variable: &Expression, constant: &'s Expression) -> bool {
+        let ExpressionKind::Variable(Source::Text(text)) = &variable.kind else { return false };
+        match self.scope.situations[self.at].matched(*text) {
+            Some(MatchedText::AcceptedBy(matcher)) => {
+                self.string(constant).is_some_and(|constant| matcher.decides(&constant) == Some(false))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_in(self, value: &'s Expression, list: &'s Expression) -> Option<bool> {
+        let items = match &list.kind {
+            ExpressionKind::List(items) => items,
+            ExpressionKind::Let(at) => match &self.scope.named[*at].expression.kind {
+                ExpressionKind::List(items) => items,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let mut are_known = true;
+        for item in items {
+            match self.compared(Comparison::Equal, value, item) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => are_known = false,
+            }
+        }
+        are_known.then_some(false)
+    }
+}
+
+/// Whether one thing would have to equal two different constants.
+fn contradict(parts: &[Expression], text: &str) -> bool {
+    let equal: Vec<(&str, &Literal)> = parts.iter().filter_map(|part| equality(part, text)).collect();
+    equal
+        .iter()
+        .enumerate()
+        .any(|(at, (one, wanted))| equal[at + 1..].iter().any(|(other, also)| one == other && wanted != also))
+}
+
+/// The text of what has to equal a constant, and the constant.
+fn equality<'e>(expression: &'e Expression, text: &'e str) -> Option<(&'e str, &'e Literal)> {
+    let ExpressionKind::Compare(Comparison::Equal, parts) = &expression.kind else { return None };
+    let (thing, constant) = match (&parts[0].kind, &parts[1].kind) {
+        (_, ExpressionKind::Literal(constant)) => (&parts[0], constant),
+        (ExpressionKind::Literal(constant), _) => (&parts[1], constant),
+        _ => return None,
+    };
+    text.get(thing.place.start..thing.place.end).map(|thing| (thing, constant))
+}

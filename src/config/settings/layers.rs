@@ -164,7 +164,7 @@ fn value_at<'d>(root: &Mapping<'d>, key: &str) -> Option<Value<'d>> {
     parts.try_fold(first, |value, part| value.as_mapping()?.get(part))
 }
 
-/// A value as JSON, with `***` for the keys of models and what addresses have of users and queries.
+/// A value as JSON, with `***` for the keys of models and what addresses have besides their scheme and host.
 #[cfg(all(feature = "cli", feature = "daemon"))]
 fn without_secrets(value: &Value<'_>, text: &str) -> Json {
     if let Some(entries) = value.as_mapping() {
@@ -197,7 +197,8 @@ fn is_reference(text: &str) -> bool {
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
-/// An address without its user, password and query; other texts as they are.
+/// An address with no more than its scheme and its host, since hooks of chats have their secret in the path; other texts as they
+/// are. What has no host is a file.
 #[cfg(all(feature = "cli", feature = "daemon"))]
 fn without_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
@@ -205,7 +206,11 @@ fn without_credentials(text: &str) -> String {
     let (authority, path) = rest.split_at(end);
     let host =
         authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
-    let path = path.split_once(['?', '#']).map_or(path.to_owned(), |(path, _)| format!("{path}?{HIDDEN}"));
+    let path = match path.split_once(['?', '#']) {
+        _ if !authority.is_empty() && path.len() > 1 => format!("/{HIDDEN}"),
+        Some((path, _)) => format!("{path}?{HIDDEN}"),
+        None => path.to_owned(),
+    };
     format!("{scheme}://{host}{path}")
 }
 

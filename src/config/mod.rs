@@ -46,6 +46,8 @@ mod shortage;
 mod state_directory;
 mod trust;
 #[cfg(feature = "daemon")]
+mod unsaved_rule;
+#[cfg(feature = "daemon")]
 mod watch;
 mod workspace_files;
 mod workspace_options;
@@ -137,6 +139,8 @@ pub(crate) use trust::{ReviewedHook, TrustRecord};
 pub(crate) use trust::{ShownFile, ShownHook};
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::{TrustError, TrustReview, revoke_trust};
+#[cfg(feature = "daemon")]
+pub(crate) use unsaved_rule::{NoRuleText, UnsavedRule, read_unsaved_rule, rule_text};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
 pub(crate) use workspace_options::require;

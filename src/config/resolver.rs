@@ -232,7 +232,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
 }
 
 /// A file with hooks, and how it is read.
-type HookFileKey = (PathBuf, DialectName, Scope, Option<Arc<PluginSource>>);
+pub(super) type HookFileKey = (PathBuf, DialectName, Scope, Option<Arc<PluginSource>>);
 
 /// Where the variables and secrets of the hooks of a workspace are looked up.
 pub(super) struct ReferenceSources<'a> {
@@ -288,7 +288,8 @@ impl ReferenceSources<'_> {
         diagnostics
     }
 
-    fn read(
+    /// Reads a file with hooks, and looks up no other variables and secrets than these.
+    pub(super) fn read(
         &self,
         bytes: &[u8],
         (file, dialect, scope, plugin): &HookFileKey,

@@ -7,6 +7,8 @@ use super::{
     plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated, is_left_to_host},
     registered_hook::{MissingHook, RegisteredHook},
 };
+#[cfg(feature = "daemon")]
+use crate::model::HookName;
 use crate::model::{Event, EventKind, Hook, Level, Redactor, Workspace};
 
 /// The hooks of one workspace at one version.
@@ -92,6 +94,18 @@ impl Snapshot {
     #[must_use]
     pub(crate) fn with_project_roots(self, project_roots: Arc<[PathBuf]>) -> Self {
         Self { project_roots, ..self }
+    }
+
+    /// The same with another hook in the place of the one of a name, if there is one.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn with_hook(&self, replaced: Option<&HookName>, hook: Hook) -> Self {
+        let others = self.hooks.iter().map(|registered| &registered.hook);
+        let others = others.filter(|other| Some(&other.name) != replaced);
+        let hooks = others.cloned().chain([hook]).collect();
+        Self::new(self.version, Arc::clone(&self.workspace), hooks)
+            .with_missing(self.missing.clone())
+            .with_content(Arc::clone(&self.content))
+            .with_project_roots(Arc::clone(&self.project_roots))
     }
 
     /// Whether a rule of its hooks asks where links lead.

@@ -153,7 +153,7 @@ fn look_up_links(state: &RunActorState, invocation: InvocationId, running: &mut 
 }
 
 /// The conclusion of a hook that may not run.
-fn refuse(hook: &Hook) -> Option<Conclusion> {
+pub(super) fn refuse(hook: &Hook) -> Option<Conclusion> {
     let reason = hook.trust.refusal()?;
     let is_broken = hook.trust.state() == Some(TrustState::Broken);
     let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };

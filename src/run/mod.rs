@@ -19,6 +19,8 @@ mod notify;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "there is no store in this build"))]
 mod outbox;
 mod record;
+#[cfg(feature = "daemon")]
+mod rehearsal;
 mod remembered;
 #[cfg(feature = "store")]
 mod restore;
@@ -54,6 +56,8 @@ pub(crate) use outbox::{CourseTicket, Outbox, OutboxEntry, OutboxRefusal};
 #[cfg(feature = "store")]
 pub(crate) use outbox::{DueEvent, OutboxCounts, OutboxLimits};
 pub(crate) use record::HaltNotStored;
+#[cfg(feature = "daemon")]
+pub(crate) use rehearsal::{Rehearsal, RehearsedEvent, RehearsedTrust};
 #[cfg(feature = "store")]
 pub(crate) use restore::Courier;
 #[cfg(feature = "daemon")]

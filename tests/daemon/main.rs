@@ -35,6 +35,7 @@ mod replace;
 mod replace_failures;
 mod replace_state;
 mod restart;
+mod rule_trial;
 mod rules;
 mod serve;
 mod service_manager;

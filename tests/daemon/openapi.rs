@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\nhandler:\n  type: command\n  \
                      command: 'echo no >&2; exit 2'\n";
 
+const RULE: &str = "name: rule\nevents: [before_tool_dispatch]\nmatcher: Rule\nhandler:\n  type: rule\n  deny: tool.name == \"Rule\"\n";
+const RULE_TRIAL: &str = "/v1/workspaces/{id}/rule-trial";
+const TRIED: &str = r#"{"hook":"rule","text":"name: rule\nevents: [before_tool_dispatch]\nhandler: { type: rule, deny: tool.name == 'x' }\n"}"#;
+
 const WAITS: &str = "name: waits\nevents: [before_tool_dispatch]\nmatcher: Wait\nhandler:\n  type: command\n  \
                      command: 'sleep 1000'\n";
 
@@ -91,6 +95,7 @@ const TABLE: &[Row] = &[
     ("GET", "/v1/decisions", "/v1/decisions?until=9007199254740992", None, 400),
     ("GET", "/v1/decisions/{id}", "/v1/decisions/none", None, 404),
     ("GET", "/v1/decisions/{id}", "/v1/decisions/%ff", None, 400),
+    ("GET", "/v1/decisions/{id}/event", "/v1/decisions/none/event", None, 404),
     ("GET", "/v1/decisions/{id}/payload", "/v1/decisions/none/payload", None, 404),
     ("GET", "/v1/decisions/{id}/trace", "/v1/decisions/none/trace", None, 404),
     ("GET", "/v1/workspaces", "/v1/workspaces", None, 200),
@@ -125,6 +130,15 @@ const TABLE: &[Row] = &[
     ("POST", "/v1/explain", "/v1/explain?workspace_id=no", Some(EVENT), 404),
     ("POST", "/v1/explain", "/v1/explain?workspace_id=%00", Some(EVENT), 400),
     ("POST", "/v1/explain", "/v1/explain", Some("{"), 400),
+    ("GET", RULE_TRIAL, "/v1/workspaces/shop/rule-trial?hook=rule", None, 200),
+    ("GET", RULE_TRIAL, "/v1/workspaces/shop/rule-trial?hook=guard", None, 409),
+    ("GET", RULE_TRIAL, "/v1/workspaces/shop/rule-trial?hook=no", None, 404),
+    ("GET", RULE_TRIAL, "/v1/workspaces/shop/rule-trial", None, 400),
+    ("GET", RULE_TRIAL, "/v1/workspaces/no/rule-trial?hook=rule", None, 404),
+    ("POST", RULE_TRIAL, "/v1/workspaces/shop/rule-trial", Some(TRIED), 200),
+    ("POST", RULE_TRIAL, "/v1/workspaces/shop/rule-trial", Some(r#"{"text":"name: ["}"#), 200),
+    ("POST", RULE_TRIAL, "/v1/workspaces/shop/rule-trial", Some("{}"), 400),
+    ("POST", RULE_TRIAL, "/v1/workspaces/no/rule-trial", Some(TRIED), 404),
     ("GET", "/v1/settings", "/v1/settings", None, 200),
     ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/shop/trust", None, 200),
     ("GET", "/v1/workspaces/{id}/trust", "/v1/workspaces/no/trust", None, 404),
@@ -162,6 +176,7 @@ fn daemon() -> Daemon {
     let daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", GUARD)
         .file("shop/.openharness/hooks/waits.yaml", WAITS)
+        .file("shop/.openharness/hooks/rule.yaml", RULE)
         .file("other/.openharness/hooks/guard.yaml", GUARD)
         .file("broken/.openharness/hooks/guard.yaml", "name: [")
         .file("new/x", "")

@@ -19,6 +19,8 @@ const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\
 /// What a person agrees to in the workspace.
 const TRUST: &str = "/v1/workspaces/shop/trust";
 
+const RULE_TRIAL: &str = "/v1/workspaces/shop/rule-trial";
+
 fn setup() -> DaemonSetup {
     DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", GUARD)
@@ -181,12 +183,16 @@ fn a_session_may_what_its_link_was_asked_for() {
     }
     let payload = format!("/v1/decisions/{decision}/payload");
     let trace = format!("/v1/decisions/{decision}/trace");
+    let event = format!("/v1/decisions/{decision}/event");
     for (method, path) in [
         ("GET", "/v1/settings"),
         ("POST", "/v1/reload"),
         ("DELETE", "/v1/runs/r"),
         ("GET", payload.as_str()),
         ("GET", trace.as_str()),
+        ("GET", event.as_str()),
+        ("GET", RULE_TRIAL),
+        ("POST", RULE_TRIAL),
         ("GET", TRUST),
         ("POST", TRUST),
         ("DELETE", TRUST),
@@ -214,11 +220,11 @@ fn a_session_may_what_its_link_was_asked_for() {
 
 #[test]
 fn settings_have_their_values_and_where_they_came_from_and_no_secrets() {
-    const SECRETS: [&str; 3] = ["sk-literal-1", "sk-literal-2", "sesame"];
+    const SECRETS: [&str; 4] = ["sk-literal-1", "sk-literal-2", "sesame", "path-secret"];
     let daemon = setup()
         .settings("limits: { runs: 5000, streams: 32 }")
         .settings("default_timeout: 5s")
-        .settings("models:\n  local: { api: openai, model: m, key: sk-literal-1 }\n  mixed: { api: openai, model: m, key: 'x${env.HOME}sk-literal-2' }\n  named: { api: openai, model: m, key: '${secrets.MODEL_KEY}' }")
+        .settings("models:\n  local: { api: openai, model: m, key: sk-literal-1 }\n  mixed: { api: openai, model: m, key: 'x${env.HOME}sk-literal-2', base_url: 'https://models.example.com:8443/T0/path-secret' }\n  named: { api: openai, model: m, key: '${secrets.MODEL_KEY}' }")
         .argument("--set")
         .argument("default_timeout=7s")
         .variable("HOOKYARD_LIMITS_STREAMS", "16")
@@ -255,7 +261,11 @@ fn settings_have_their_values_and_where_they_came_from_and_no_secrets() {
         (&models["local"]["key"], &models["named"]["key"]),
         (&json!("***"), &json!("${secrets.MODEL_KEY}"))
     );
-    assert_eq!(models["mixed"]["key"], "***");
+    assert_eq!(
+        (&models["mixed"]["key"], &models["mixed"]["base_url"]),
+        (&json!("***"), &json!("https://models.example.com:8443/***"))
+    );
+    assert_eq!(found("traces.endpoint")["value"], "http://127.0.0.1:9/***");
     daemon.finish();
 }
 

@@ -2,17 +2,19 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::Serialize;
-use serde_json::{Map, Value, value::to_value};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::{
     FinishedEvent,
     model::{
-        DialectName, Ended, EventAttributes, EventKind, EventPeer, FailureMode, HandlerKind, HookReport,
-        Redactor, Target, Targets, TokenUsage, TrustState, Verdict, milliseconds,
+        DialectName, Ended, EventAttributes, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
+        HookReport, Json, Redactor, Target, Targets, TokenUsage, ToolCallId, TrustState, Verdict,
+        WorkspaceId, milliseconds,
     },
 };
 
@@ -87,8 +89,8 @@ struct HookStage {
 /// The payload of an event, as its host sent it and as hooks have changed it.
 #[derive(Debug, Serialize)]
 pub(in crate::daemon) struct DecisionPayload {
-    sent: Map<String, Value>,
-    changed: Map<String, Value>,
+    sent: BTreeMap<&'static str, Json>,
+    changed: BTreeMap<&'static str, Json>,
 }
 
 /// The beginning of a text, in bytes, where it is one of many.
@@ -188,12 +190,10 @@ impl DecisionPayload {
     }
 }
 
-fn values(targets: &Targets, redactor: &Redactor) -> Map<String, Value> {
-    let value = |(target, json): (Target, &_)| {
-        let shown = redactor.json(json).ok()?;
-        Some((target.as_str().to_owned(), to_value(&shown).ok()?))
-    };
-    targets.iter().filter_map(value).collect()
+/// The values as they were written: every digit of a number counts.
+fn values(targets: &Targets, redactor: &Redactor) -> BTreeMap<&'static str, Json> {
+    let shown = |(target, json): (Target, &_)| Some((target.as_str(), redactor.json(json).ok()?));
+    targets.iter().filter_map(shown).collect()
 }
 
 fn attributes(attributes: &EventAttributes, redactor: &Redactor) -> Map<String, Value> {
@@ -233,4 +233,99 @@ fn spanned(hooks: &[HookReport]) -> Duration {
 /// A moment in milliseconds since 1970.
 fn millis(at: SystemTime) -> u64 {
     u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An event as it would be sent in the canonical format. All that comes from outside is free of the secrets of hooks.
+#[derive(Debug, Serialize)]
+pub(in crate::daemon) struct DecisionEvent {
+    workspace_id: WorkspaceId,
+    event: CanonicalFields,
+    gaps: Vec<EventGap>,
+}
+
+/// What is missing of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum EventGap {
+    /// Its payload was too large to be kept.
+    Payload,
+    /// Which agent it came from: hooks that this agent runs itself are not left to it.
+    Agent,
+    /// Secrets of hooks, which are replaced.
+    Secrets,
+}
+
+/// The fields of an event with their values as they were written, in their order.
+#[derive(Debug, Default)]
+struct CanonicalFields(Vec<(String, Json)>);
+
+impl DecisionEvent {
+    pub(super) fn of(finished: &FinishedEvent) -> Self {
+        let FinishedEvent { run, event, redactor, .. } = finished;
+        let mut fields = CanonicalFields::default();
+        fields.text("event", Some(event.kind.as_str()));
+        fields.text("session_id", Some(event.session_id.as_str()));
+        fields.text("run_id", Some(event.run_id.as_str()));
+        fields.text("host_event", event.host_event.as_ref().map(|host| &*host.name));
+        fields.text("event_id", event.id.as_ref().map(EventId::as_str));
+        fields.text("tool_call_id", event.tool_call_id.as_ref().map(ToolCallId::as_str));
+        fields.text("cwd", event.cwd.as_deref());
+        let facts = &event.attributes;
+        for (name, text) in [
+            ("agent_name", &facts.agent_name),
+            ("effective_agent_name", &facts.effective_agent_name),
+            ("model_ref", &facts.model_ref),
+            ("tool_name", &facts.tool_name),
+            ("trigger_type", &facts.trigger_type),
+            ("run_status", &facts.run_status),
+            ("source", &facts.source),
+            ("reason", &facts.reason),
+            ("trigger", &facts.trigger),
+            ("notification_type", &facts.notification_type),
+            ("message", &facts.message),
+            ("agent_type", &facts.agent_type),
+        ] {
+            fields.text(name, text.as_deref());
+        }
+        for (target, json) in event.targets.iter() {
+            fields.value(target.as_str(), json.clone());
+        }
+        for (name, json) in &event.extra {
+            fields.value(name, json.clone());
+        }
+        let mut gaps = Vec::new();
+        if event.targets.is_empty() && event.kind.target().is_some() {
+            gaps.push(EventGap::Payload);
+        }
+        if event.dialect != DialectName::Canonical || event.kind == EventKind::HostEvent {
+            gaps.push(EventGap::Agent);
+        }
+        let sent = fields.0.clone();
+        fields.0.retain_mut(|(_, json)| redactor.json(json).map(|shown| *json = shown).is_ok());
+        if fields.0 != sent {
+            gaps.push(EventGap::Secrets);
+        }
+        Self { workspace_id: run.workspace_id.clone(), event: fields, gaps }
+    }
+}
+
+impl CanonicalFields {
+    fn text(&mut self, name: &str, text: Option<&str>) {
+        if let Some(json) = text.and_then(|text| Json::of(text).ok()) {
+            self.value(name, json);
+        }
+    }
+
+    /// Adds a field; the first of a name counts.
+    fn value(&mut self, name: &str, json: Json) {
+        if self.0.iter().all(|(known, _)| known != name) {
+            self.0.push((name.to_owned(), json));
+        }
+    }
+}
+
+impl Serialize for CanonicalFields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, json)| (name, json)))
+    }
 }

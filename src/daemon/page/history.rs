@@ -11,8 +11,9 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    decision::{DecisionDetails, DecisionPayload, DecisionSummary, brief},
+    decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, brief},
     decision_trace::DecisionTrace,
+    rule_trial::{MOST_EVENTS, RuleTrial, RuleTrialView},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
@@ -41,7 +42,13 @@ const MOST_NOTES: usize = 16;
 pub(in crate::daemon) struct DecisionHistory {
     notable: Mutex<Ring>,
     others: Mutex<Ring>,
+    /// Held while a rule is tried.
+    trial: Mutex<()>,
 }
+
+/// A rule is tried already.
+#[derive(Debug)]
+pub(in crate::daemon) struct TrialUnderWay;
 
 #[derive(Debug, Default)]
 struct Ring {
@@ -86,6 +93,11 @@ impl DecisionHistory {
         self.find(id).as_ref().map(DecisionDetails::of)
     }
 
+    /// Its event in the canonical format.
+    pub(in crate::daemon) fn event(&self, id: &str) -> Option<DecisionEvent> {
+        self.find(id).as_ref().map(DecisionEvent::of)
+    }
+
     /// The payload of its event, as it was sent and as hooks have changed it.
     pub(in crate::daemon) fn payload(&self, id: &str) -> Option<DecisionPayload> {
         self.find(id).as_ref().map(DecisionPayload::of)
@@ -99,6 +111,29 @@ impl DecisionHistory {
     ) -> Option<DecisionTrace> {
         let finished = self.find(id)?;
         Some(DecisionTrace::of(&finished, snapshot(&finished.run.workspace_id).as_deref()))
+    }
+
+    /// What a rule would have decided about the last events of its workspace, oldest first. `make` has it made when nobody else
+    /// tries one.
+    pub(in crate::daemon) fn try_rule<E>(
+        &self,
+        make: impl FnOnce() -> Result<RuleTrial, E>,
+    ) -> Result<Result<RuleTrialView, E>, TrialUnderWay> {
+        let _alone = self.trial.try_lock().ok_or(TrialUnderWay)?;
+        Ok(make().map(|trial| {
+            let workspace = Some(trial.snapshot.workspace().id.clone());
+            let filter = DecisionFilter { workspace, ..DecisionFilter::default() };
+            trial.run(&self.last(&filter, MOST_EVENTS))
+        }))
+    }
+
+    /// The last events that were asked for, oldest first.
+    fn last(&self, filter: &DecisionFilter, most: usize) -> Vec<FinishedEvent> {
+        let mut found = self.notable.lock().matching(filter);
+        found.extend(self.others.lock().matching(filter));
+        found.sort_by_key(|finished| finished.at);
+        found.drain(..found.len().saturating_sub(most));
+        found
     }
 
     fn find(&self, id: &str) -> Option<FinishedEvent> {

@@ -21,7 +21,8 @@ use crate::{
         auth::AccessRight,
         error::ApiError,
         page::{
-            DecisionDetails, DecisionFilter, DecisionHistory, DecisionPayload, DecisionSummary, DecisionTrace,
+            DecisionDetails, DecisionEvent, DecisionFilter, DecisionHistory, DecisionPayload,
+            DecisionSummary, DecisionTrace,
         },
         schema::{Component, object, unsigned},
         state::DaemonState,
@@ -118,6 +119,24 @@ pub(super) const DETAILS: Route = Route {
     }],
 };
 
+pub(super) const EVENT: Route = Route {
+    path: "/v1/decisions/{id}/event",
+    limit: RequestLimit::Exempt,
+    operations: &[Operation {
+        method: RouteMethod::Get,
+        id: "getDecisionEvent",
+        tag: "decisions",
+        right: AccessRight::Control,
+        summary: "Show a decision's event in the canonical format, as `POST /v1/explain` takes it.",
+        description: "Without the secrets of hooks. `gaps` says what of it is missing. As for payloads, it needs the right to control.",
+        parameters: &[DECISION],
+        request: None,
+        success: &[ok("The event", ResponseContent::Json(AnyObject))],
+        errors: &[UNKNOWN_DECISION, NO_HISTORY],
+        handler: |method| on(method, event),
+    }],
+};
+
 pub(super) const PAYLOAD: Route = Route {
     path: "/v1/decisions/{id}/payload",
     limit: RequestLimit::Exempt,
@@ -192,6 +211,13 @@ async fn details(
     off_the_way(&state, move |history| history.details(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
+async fn event(
+    State(state): State<Arc<DaemonState>>,
+    PathParameter(id): PathParameter,
+) -> Result<Json<DecisionEvent>, ApiError> {
+    off_the_way(&state, move |history| history.event(&id)).await?.map(Json).ok_or_else(unknown_decision)
+}
+
 async fn payload(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
@@ -219,7 +245,7 @@ async fn off_the_way<T: Send + 'static>(
     spawn_blocking(move || ask(&history)).await.map_err(|_| ApiError::shutting_down())
 }
 
-fn history(state: &DaemonState) -> Result<Arc<DecisionHistory>, ApiError> {
+pub(super) fn history(state: &DaemonState) -> Result<Arc<DecisionHistory>, ApiError> {
     state.observers.history.clone().ok_or_else(|| {
         let message = "the daemon keeps no decisions, because it has no address for browsers";
         let hint = "set `listen.tcp`, or search the audit with `hookyard audit`";

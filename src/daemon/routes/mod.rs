@@ -18,6 +18,7 @@ mod outbox;
 mod page;
 mod reload;
 mod router;
+mod rule_trial;
 mod runs;
 mod settings;
 mod shared;

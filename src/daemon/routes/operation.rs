@@ -34,12 +34,16 @@ impl Route {
     pub(in crate::daemon) fn change(&self, method: &Method) -> Option<&'static str> {
         let operation = self.operations.iter().find(|operation| operation.method.answers(method))?;
         let reads = matches!(operation.method, RouteMethod::Get);
-        (operation.right == AccessRight::Control && !reads).then_some(operation.id)
+        let changes = operation.right == AccessRight::Control && !reads && operation.tag != DECISIONS;
+        changes.then_some(operation.id)
     }
 }
 
 /// The tag of operations that take events of hosts.
 const EVENTS: &str = "events";
+
+/// The tag of operations that look at decisions and change nothing, whatever they take.
+const DECISIONS: &str = "decisions";
 
 /// A response that is text.
 pub(super) const PLAIN_TEXT: ResponseContent = ResponseContent::Text("text/plain");

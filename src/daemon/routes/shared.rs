@@ -74,6 +74,12 @@ pub(super) const NO_TRUST: &[ErrorResponse] = &[(
     409,
     "The hooks are not what was shown, the record of trust cannot be used, or the daemon is a node of a cluster",
 )];
+pub(super) const NO_RULE_TEXT: &[ErrorResponse] = &[
+    (400, "The ID or the query is invalid"),
+    (409, "The hook is no rule, or its file is not as it was loaded"),
+];
+pub(super) const NO_TRIAL: &[ErrorResponse] =
+    &[(409, "Another rule is being tried, or the daemon keeps no decisions, as it has no TCP address")];
 pub(super) const NOT_REGISTERED: &[ErrorResponse] =
     &[(409, "The directory belongs to another workspace, or the daemon is a node of a cluster")];
 pub(super) const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] =
@@ -84,6 +90,9 @@ pub(super) const SIGN_IN_ERRORS: &[ErrorResponse] = &[
 ];
 pub(super) const UNKNOWN_DECISION: &[ErrorResponse] =
     &[(400, "The ID is invalid"), (404, "The decision is not kept")];
+pub(super) const UNKNOWN_RULE: &[ErrorResponse] = &[(404, "The workspace or the hook is unknown")];
+pub(super) const UNREADABLE_RULE: &[ErrorResponse] =
+    &[(400, "The ID or the body is invalid, the handler is of another type, or another hook has the name")];
 pub(super) const UNKNOWN_TRUST: &[ErrorResponse] =
     &[(404, "The workspace is unknown, or no trusted hook has the name")];
 pub(super) const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")];

@@ -18,6 +18,7 @@ use super::{
     outbox::{self, OUTBOX_CHANGE_VIEW, OUTBOX_CHOICE, OUTBOX_VIEW},
     page::{self, PAGE_LINK_VIEW, PAGE_SESSION_VIEW, SIGN_IN_REQUEST},
     reload::{self, RELOAD_VIEW},
+    rule_trial::{RULE_TRIAL, TRIAL_REQUEST},
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
     settings,
     shared::{
@@ -43,7 +44,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 38] = [
+static COMPONENTS: [&Component; 39] = [
     &AGENT_STATUS,
     &AUDIT_STATUS,
     &SHIPPING_STATUS,
@@ -72,6 +73,7 @@ static COMPONENTS: [&Component; 38] = [
     &PROCESS_ANSWER,
     &REGISTRATION,
     &RUNS_VIEW,
+    &TRIAL_REQUEST,
     &POWERLESS_SWITCHES,
     &DEGRADED_HOOK,
     &NOT_LOADED_WORKSPACE,
@@ -85,7 +87,7 @@ static COMPONENTS: [&Component; 38] = [
 ];
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 34] = [
+pub(super) static ROUTES: [Route; 36] = [
     Route { path: "/v1/events", limit: RequestLimit::Counted, operations: &[events::SEND] },
     Route {
         path: "/v1/events/{dialect}",
@@ -248,6 +250,7 @@ pub(super) static ROUTES: [Route; 34] = [
         ],
     },
     trust::TRUST,
+    RULE_TRIAL,
     settings::SETTINGS,
     explain::EXPLAIN,
     Route {
@@ -269,6 +272,7 @@ pub(super) static ROUTES: [Route; 34] = [
     },
     decisions::DECISIONS,
     decisions::DETAILS,
+    decisions::EVENT,
     decisions::PAYLOAD,
     decisions::TRACE,
     page::INDEX,

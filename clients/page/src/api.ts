@@ -1,5 +1,6 @@
 // Requests to the daemon. Each has the token of the session, which only pages of this origin know; the cookie alone is
 // worth nothing.
+import { parseExact } from "./exact";
 import type { Session } from "./types";
 
 const STORED = "hookyard-page-token";
@@ -55,6 +56,11 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await send(path, signal ? { signal } : {})).json();
+}
+
+/// The same with every digit of its numbers, for `prettyExact`.
+export async function getExact<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return parseExact<T>(await (await send(path, signal ? { signal } : {})).text());
 }
 
 /// Changes the daemon, and returns what it answers.

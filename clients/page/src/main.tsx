@@ -113,7 +113,7 @@ function SignedIn({ session }: { session: Session }) {
       <main id="main" ref={main} tabIndex={-1}>
         {page === "now" && <NowPage live={live} status={status.value} right={session.right} />}
         {page === "why" && <WhyPage place={place} right={session.right} />}
-        {page === "what-if" && <WhatIfPage />}
+        {page === "what-if" && <WhatIfPage place={place} right={session.right} />}
         {page === "runs-what" && <WhatPage place={place} status={status.value} right={session.right} />}
         {page === "settings" && <SettingsPage right={session.right} />}
         {title === "Not found" && (

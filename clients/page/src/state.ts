@@ -14,7 +14,7 @@ export function asError(error: unknown): ApiError {
 }
 
 /// Asks for something, and again every `period` milliseconds while the page is in sight; 0: once.
-export function useAsked<T>(path: string | undefined, period: number): Asked<T> {
+export function useAsked<T>(path: string | undefined, period: number, read: typeof get = get): Asked<T> {
   const [answer, setAnswer] = useState<{ path?: string; value?: T; error?: ApiError }>({});
   const [turn, setTurn] = useState(0);
   useEffect(() => {
@@ -24,7 +24,7 @@ export function useAsked<T>(path: string | undefined, period: number): Asked<T> 
     const ask = async () => {
       if (!document.hidden) {
         try {
-          setAnswer({ path, value: await get<T>(path, abort.signal) });
+          setAnswer({ path, value: await read<T>(path, abort.signal) });
         } catch (error) {
           if (abort.signal.aborted) return;
           const failed = asError(error);

@@ -1,4 +1,5 @@
 // What a hook of a decision was told, and which expressions of its rules decided, from which values.
+import { prettyExact } from "./exact";
 import type { HookTrace, TraceGap, TracedExpression } from "./types";
 
 const GAPS: Record<TraceGap, string> = {
@@ -54,7 +55,7 @@ export function HookTraceView({ trace }: { trace: HookTrace }) {
         <details>
           <summary>What {trace.hook} was told</summary>
           <pre tabIndex={0} aria-label={`${trace.hook}: input`}>
-            {JSON.stringify(trace.told, undefined, 2)}
+            {prettyExact(trace.told)}
           </pre>
         </details>
       )}

@@ -168,6 +168,60 @@ export interface EventPlan {
   skipped: { hook: string; why: string }[];
 }
 
+export type EventGap = "payload" | "agent" | "secrets";
+
+export interface DecisionEvent {
+  workspace_id: string;
+  event: Record<string, unknown>;
+  gaps: EventGap[];
+}
+
+export interface PlacedDiagnostic {
+  severity: string;
+  code: string;
+  message: string;
+  help: string | null;
+  line: number;
+  column: number;
+  length: number;
+}
+
+export interface TriedVerdict {
+  verdict: Verdict;
+  by: string | null;
+  reason: string | null;
+}
+
+/// As it was decided then, as it would be now, and as it would be with the rule that is tried.
+export interface ChangedEvent extends Decision {
+  now: TriedVerdict;
+  tried: TriedVerdict;
+  payload: boolean;
+  unasked: string[];
+}
+
+export type TrialGap = "payload_not_kept" | "input_not_kept" | "not_asked";
+
+export interface RuleTrial {
+  events: number;
+  not_reached: number;
+  applies: number;
+  applied: number;
+  verdicts: { now: Verdict; tried: Verdict; events: number }[];
+  left_out: Partial<Record<TrialGap, number>>;
+  failed: number;
+  failure: string | null;
+  otherwise: number;
+  counts: boolean;
+  changes: ChangedEvent[];
+  changes_left_out: number;
+}
+
+export interface TriedRule {
+  diagnostics: PlacedDiagnostic[];
+  trial: RuleTrial | null;
+}
+
 export interface Payload {
   sent: Record<string, unknown>;
   changed: Record<string, unknown>;

@@ -1,6 +1,8 @@
 // Why events were answered as they were: the last decisions, and one of them as a timeline.
 import { useState } from "preact/hooks";
+import { getExact } from "./api";
 import { difference } from "./diff";
+import { prettyExact } from "./exact";
 import { ago, count, duration, moment, plural } from "./format";
 import { Copy, Difference, Empty, Failure, Section, Table, VerdictBadge, type Column } from "./parts";
 import { address, useAsked, type Place } from "./state";
@@ -207,7 +209,7 @@ function Stages({ details, traces }: { details: DecisionDetails; traces: HookTra
 
 function HooksSection({ details, right }: { details: DecisionDetails; right: Right }) {
   const [shown, setShown] = useState(false);
-  const asked = useAsked<{ hooks: HookTrace[] }>(shown ? `/v1/decisions/${encodeURIComponent(details.decision_id)}/trace` : undefined, 0);
+  const asked = useAsked<{ hooks: HookTrace[] }>(shown ? `/v1/decisions/${encodeURIComponent(details.decision_id)}/trace` : undefined, 0, getExact);
   const aside = right === "control" && details.reports.length > 0 && !shown && (
     <button type="button" onClick={() => setShown(true)}>
       Show what each was told, and why rules decided
@@ -221,19 +223,15 @@ function HooksSection({ details, right }: { details: DecisionDetails; right: Rig
   );
 }
 
-function pretty(value: unknown): string {
-  return value === undefined ? "" : JSON.stringify(value, undefined, 2);
-}
-
 function Changes({ payload }: { payload: Payload }) {
   const targets = [...new Set([...Object.keys(payload.sent), ...Object.keys(payload.changed)])];
   if (targets.length === 0) return <Empty>The event has no payload.</Empty>;
   return (
     <>
       {targets.map((target) => {
-        const sent = pretty(payload.sent[target]);
+        const sent = prettyExact(payload.sent[target]);
         const isChanged = target in payload.changed;
-        const lines = isChanged ? difference(sent, pretty(payload.changed[target])) : undefined;
+        const lines = isChanged ? difference(sent, prettyExact(payload.changed[target])) : undefined;
         return (
           <div key={target}>
             <h3>
@@ -243,7 +241,7 @@ function Changes({ payload }: { payload: Payload }) {
               <Difference label={`${target}: changes`} lines={lines} />
             ) : (
               <pre tabIndex={0} aria-label={target}>
-                {isChanged ? pretty(payload.changed[target]) : sent}
+                {isChanged ? prettyExact(payload.changed[target]) : sent}
               </pre>
             )}
           </div>
@@ -255,7 +253,7 @@ function Changes({ payload }: { payload: Payload }) {
 
 function PayloadSection({ id, right }: { id: string; right: Right }) {
   const [shown, setShown] = useState(false);
-  const asked = useAsked<Payload>(shown ? `/v1/decisions/${encodeURIComponent(id)}/payload` : undefined, 0);
+  const asked = useAsked<Payload>(shown ? `/v1/decisions/${encodeURIComponent(id)}/payload` : undefined, 0, getExact);
   return (
     <Section title="Payload">
       {right !== "control" && (
@@ -318,6 +316,11 @@ function Details({ id, right }: { id: string; right: Right }) {
         {it.by ? `Decided by the hook ${it.by}.` : it.changed ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
         <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.</span>
       </p>
+      {right === "control" && (
+        <p>
+          <a href={address(["what-if"], { decision: it.decision_id })}>Try this event</a>, to see its plan by the hooks of now.
+        </p>
+      )}
       <HooksSection details={it} right={right} />
       {others.length > 0 && (
         <Section title="Notes">

@@ -198,6 +198,92 @@ test("what if: an event has its plan, with what rules make of it, and nothing ru
   await close(window);
 });
 
+/// What a text area has.
+function written(page, label) {
+  return page.getByLabel(label).inputValue();
+}
+
+test("what if: an event of the history is tried with every digit of its numbers", async () => {
+  const window = await open(["--control"]);
+  const { page, origin } = window;
+  // As text: JavaScript has no such numbers.
+  const event = '{"event":"before_tool_dispatch","workspace_id":"shop","session_id":"s","run_id":"digits","tool_name":"Bash","tool_input":{"command":"ls","big":9007199254740993,"cent":1.10}}';
+  const { decision_id } = await daemon.sendText("POST", "/v1/events", event);
+  await page.goto(`${origin}/#/why/${decision_id}`);
+  await page.getByRole("button", { name: "Show the payload" }).click();
+  const payload = page.getByLabel("tool_input", { exact: true });
+  await payload.getByText("9007199254740993").waitFor();
+  assert.match(await payload.textContent(), /"big": 9007199254740993,\n  "cent": 1.10/);
+  await page.getByRole("button", { name: "Show what each was told" }).click();
+  await page.getByText("What policy-server was told").click();
+  assert.match(await page.getByLabel("policy-server: input").textContent(), /9007199254740993[^]*1\.10/);
+  await page.getByRole("link", { name: "Try this event" }).click();
+  await page.getByRole("button", { name: "Show its plan" }).waitFor();
+  const sent = await written(page, "Event, as JSON");
+  assert.match(sent, /"big": 9007199254740993,\s+"cent": 1.10/);
+  await page.waitForFunction(() => document.querySelector("select[name=workspace]").value === "shop");
+  await page.getByRole("button", { name: "Show its plan" }).click();
+  await page.getByLabel("no-force-push: expressions").getByText("deny is").waitFor();
+  await page.locator("dt", { hasText: "dry-run" }).waitFor();
+  const large = await daemon.event("Bash", { command: "x".repeat(2 << 20) }, { run_id: "large" });
+  await page.goto(`${origin}/#/what-if?decision=${large.decision_id}`);
+  await page.getByText("Its payload is not kept").waitFor();
+  await page.goto(`${origin}/#/what-if`);
+  await page.getByLabel("One of the last events").selectOption({ index: 0 });
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByRole("link", { name: /^the decision/ }).waitFor();
+  await close(window);
+});
+
+test("what if: a rule is edited and tried with the last events, and not saved", async () => {
+  const other = await new Daemon().start({ hostile: false });
+  for (const [command, run_id] of [["ls", "r1"], ["git push --force", "r2"], ["git push", "r3"], ["sudo ls", "r4"]]) await other.event("Bash", { command }, { run_id });
+  for (const [colorScheme, viewport] of [["light", DESKTOP], ["dark", PHONE]]) {
+    const window = await open(["--control"], { colorScheme, viewport }, other);
+    const { page, origin } = window;
+    await page.goto(`${origin}/#/what-if`);
+    await page.getByRole("link", { name: "a rule were another" }).click();
+    await page.getByLabel("Workspace").selectOption("shop");
+    await page.getByLabel(/^Rule/).selectOption("no-force-push");
+    await page.getByRole("button", { name: "Edit it here" }).press("Enter");
+    const area = page.getByLabel(/as its hook file/);
+    await area.waitFor();
+    const text = await area.inputValue();
+    assert.match(text, /^name: no-force-push\n/);
+    await area.fill(text.replace("push --force", "push"));
+    await page.getByRole("button", { name: "Try it" }).press("Enter");
+    await page.getByText("1 event would change").waitFor();
+    const verdict = (name) => row(page, "verdicts", name).getByRole("cell").allTextContents();
+    assert.deepEqual(await verdict("proceed"), ["2", "1"]);
+    assert.deepEqual(await verdict("block"), ["1", "2"]);
+    assert.deepEqual(await verdict("ask"), ["1", "1"]);
+    const changed = row(page, "events that change", "r3");
+    await changed.getByText("by no-force-push").waitFor();
+    assert.deepEqual(await serious(page), []);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(overflow <= 0, `${overflow} pixels too wide`);
+    await area.fill(text.replace("contains", "contain"));
+    await page.getByRole("button", { name: "Try it" }).press("Enter");
+    await page.getByLabel(/^error in line/).getByText("^^^^^^^").waitFor();
+    await page.getByRole("button", { name: /^Go to line/ }).press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)), "contain");
+    assert.deepEqual(await serious(page), []);
+    await area.fill("name: new\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'touch started' }\n");
+    await page.getByRole("button", { name: "Try it" }).press("Enter");
+    await page.getByRole("alert").filter({ hasText: "only handlers of the type `rule` can be tried" }).waitFor();
+    window.wrong = window.wrong.filter((text) => !text.includes("400"));
+    await page.goto(`${origin}/#/why`);
+    await row(page, "decisions", "r3").getByRole("link").click();
+    await page.getByRole("heading", { level: 1, name: "before_tool_dispatch" }).waitFor();
+    await close(window);
+  }
+  const reader = await open([], {}, other);
+  await reader.page.goto(`${reader.origin}/#/what-if/rule`);
+  await reader.page.getByText("hookyard ui --control").waitFor();
+  await close(reader);
+  await other.stop();
+});
+
 test("what runs: hooks with level, file and content, and mistakes with their place", async () => {
   const window = await open();
   const { page } = window;
@@ -377,7 +463,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`axe finds nothing serious on ${name}, ${colorScheme}`, async () => {
       const window = await open(["--control"], { colorScheme, viewport });
       const { page, origin } = window;
-      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"], ["settings", "listen.tcp"], ["what-if", "Show its plan"]];
+      const places = [["now", "Needs attention"], ["why", "run-1"], ["why?run=nobody", "No decision"], ["runs-what", "billing"], ["runs-what/shop", "review.yaml:1"], ["runs-what/broken", "help:"], ["settings", "listen.tcp"], ["what-if", "Show its plan"], ["what-if/rule?workspace=shop", "Try it"]];
       for (const [place, text] of places) {
         await page.goto(`${origin}/#/${place}`);
         await page.locator("main").getByText(text).first().waitFor();

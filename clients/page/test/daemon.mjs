@@ -117,6 +117,10 @@ ${isAttacked ? `  ${hostile}: { root: ${root("hostile")} }\n` : ""}`,
   }
 
   send(method, path, body) {
+    return this.sendText(method, path, body === undefined ? undefined : JSON.stringify(body));
+  }
+
+  sendText(method, path, body) {
     return new Promise((resolve, reject) => {
       const asked = request({ socketPath: this.socket, method, path, agent: this.agent, headers: { "content-type": "application/json" } }, (answer) => {
         let text = "";
@@ -130,7 +134,7 @@ ${isAttacked ? `  ${hostile}: { root: ${root("hostile")} }\n` : ""}`,
         });
       });
       asked.on("error", reject);
-      asked.end(body === undefined ? undefined : JSON.stringify(body));
+      asked.end(body);
     });
   }
 

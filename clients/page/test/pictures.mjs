@@ -47,6 +47,14 @@ try {
   await picture("page-now.png", "/#/now", {}, charted);
   await picture("page-now-dark-phone.png", "/#/now", { colorScheme: "dark", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }, charted);
   await picture("page-why.png", "/#/why?hook=no-force-push", {}, async (page) => page.getByRole("table", { name: "decisions" }).waitFor());
+  await picture("page-rule.png", "/#/what-if/rule?workspace=shop&hook=no-force-push", { viewport: { width: 1280, height: 1240 } }, async (page) => {
+    const area = page.getByLabel(/as its hook file/);
+    await area.waitFor();
+    await area.fill((await area.inputValue()).replace("push --force", "git"));
+    await page.getByRole("button", { name: "Try it" }).click();
+    await page.getByRole("table", { name: "events that change" }).waitFor();
+    await page.evaluate(() => scrollTo(0, 0));
+  });
   const reviewed = new Daemon();
   reviewed.write("shop/.openharness/hooks/lint.yaml", "name: lint\nevents: [before_tool_dispatch]\nmatcher: ^Write$\non_error: deny\nhandler: { type: command, command: sh .openharness/scripts/lint.sh }\n");
   reviewed.write("shop/.openharness/scripts/lint.sh", "set -eu\ncd src\nnpm run --silent lint\n");

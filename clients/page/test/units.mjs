@@ -63,3 +63,14 @@ test("a difference has what is on one side only", async () => {
   assert.deepEqual(signs(longer.join("\n"), longer.with(2500, "changed").join("\n")).length, 8, "what is equal at both ends is not compared");
   assert.equal(difference("x\n".repeat(2000), "y\n".repeat(2000)), undefined, "too long to compare");
 });
+
+test("numbers of events keep every digit, and texts stay as they are", async () => {
+  const { parseExact, prettyExact } = await load("src/exact.ts");
+  const json = '{"big":9007199254740993,"huge":1e400,"small":[1,-0.10,1E5,12],"text":"\\"9007199254740993\\" and 1e400","key 1e400":null}';
+  const read = parseExact(json);
+  assert.equal(prettyExact(read).replaceAll(/\n */g, "").replaceAll(": ", ":"), json);
+  assert.deepEqual([read.small[0], read.small[3]], [1, 12]);
+  assert.equal(prettyExact(undefined), "");
+  const changed = parseExact('{"big":9007199254740992}');
+  assert.notEqual(prettyExact(changed.big), prettyExact(read.big));
+});

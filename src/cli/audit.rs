@@ -186,7 +186,8 @@ impl AuditCommand {
                 Err(CliError::with_help("the daemon writes its audit to standard output".to_owned(), help))
             }
             None => {
-                let help = "set `audit.to` in the daemon's settings, or name a file";
+                let help = "`hookyard log --follow` shows what is blocked from now on; with `audit.to` in its settings, the \
+                            daemon keeps it; `hookyard audit FILE` searches a file";
                 Err(CliError::with_help("the daemon writes no audit".to_owned(), help))
             }
         }

@@ -91,6 +91,7 @@ fn a_daemon_that_is_down_is_an_error_once_an_agent_is_connected() {
     let daemon = shop().serve();
     let (code, findings) = doctor(&daemon, "other.sock");
     assert_found(&findings, "warning", "daemon", "no hookyard listens");
+    assert_found(&findings, "warning", "daemon", "connect an agent, as by `hookyard connect claude`");
     assert_eq!(code, 1);
     connect(&daemon);
     let (code, findings) = doctor(&daemon, "other.sock");

@@ -101,3 +101,15 @@ fn exported(source: &Source) -> Vec<String> {
     }
     found
 }
+
+#[test]
+fn the_compiler_of_the_portable_form_gets_every_variable() {
+    let wrapper = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/portable-rustc");
+    // Cargo names each program of the crate in one, and some shells drop variables with a dash in their names.
+    let variable = "CARGO_BIN_EXE_hookyard-relay";
+    #[allow(clippy::disallowed_methods, reason = "it is run as Cargo runs it")]
+    let mut command = std::process::Command::new(wrapper);
+    let done = command.args(["bash", "-c", "env"]).env(variable, "here").output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.lines().any(|line| line == format!("{variable}=here")), "{text}");
+}

@@ -55,10 +55,15 @@ fn of_status(
     let status = match status {
         Ok(status) => status,
         Err(error @ ClientError::Down { .. }) => {
-            let finding =
-                if record.connections.is_empty() { StartFinding::warning } else { StartFinding::error };
-            let help = "start it with `hookyard serve`, or as a service of your user (docs/hosts.md)";
-            return vec![finding(SUBJECT, error.to_string()).help(help)];
+            const START: &str =
+                "start it with `hookyard serve`, or as a service of your user (docs/hosts.md)";
+            let text = error.to_string();
+            return vec![if record.connections.is_empty() {
+                let connect = "connect an agent, as by `hookyard connect claude`, which has it started; or";
+                StartFinding::warning(SUBJECT, text).help(format!("{connect} {START}"))
+            } else {
+                StartFinding::error(SUBJECT, text).help(START)
+            }];
         }
         Err(error) => return vec![StartFinding::error(SUBJECT, error.to_string())],
     };

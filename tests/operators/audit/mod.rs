@@ -72,11 +72,17 @@ fn status(daemon: &Daemon) -> Value {
 
 /// The exit code of a command and what it prints, line by line.
 fn search(daemon: &Daemon, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let (code, lines, _) = run(daemon, arguments);
+    (code, lines)
+}
+
+/// Also returns what was printed on standard error.
+fn run(daemon: &Daemon, arguments: &[&str]) -> (Option<i32>, Vec<String>, String) {
     #[allow(clippy::disallowed_methods, reason = "it is run as its users run it")]
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hookyard"));
     let done = command.args(arguments).arg("--socket").arg(daemon.socket()).output().unwrap();
     let lines = String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect();
-    (done.status.code(), lines)
+    (done.status.code(), lines, String::from_utf8(done.stderr).unwrap())
 }
 
 #[test]

@@ -62,6 +62,9 @@ fn what_is_blocked_is_shown_live_without_an_audit() {
     assert_eq!((code, lines.len()), (Some(0), 4), "{lines:?}");
     assert!(lines[0].contains("block    before_tool_dispatch  by guard  in shop/r"), "{lines:?}");
     assert_eq!(lines[1], "  no shells");
-    let (code, lines) = search(&daemon, &["log"]);
-    assert_eq!((code, lines.len()), (Some(1), 0), "there is no audit");
+    for command in ["log", "audit"] {
+        let (code, lines, err) = run(&daemon, &[command]);
+        assert_eq!((code, lines.len()), (Some(1), 0), "there is no audit");
+        assert!(err.contains("`hookyard log --follow` shows what is blocked from now on"), "{err}");
+    }
 }

@@ -188,3 +188,127 @@ fn equality<'e>(expression: &'e Expression, text: &'e str) -> Option<(&'e str, &
     };
     text.get(thing.place.start..thing.place.end).map(|thing| (thing, constant))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{RuleDecision, RuleSet, mistake::RuleMistake};
+    use crate::model::{
+        Draft, Event, EventKind, HookDecision, Json, KeyCounts, MatchField, Matcher, RuleCache, RuleCall,
+        RuleProgram, RunId, SessionId, Target, Workspace, WorkspaceId,
+    };
+
+    const KINDS: [EventKind; 2] = [EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
+    const TOOLS: [&str; 6] = ["Bash", "Read", "bash", "mcp__a", "mcp__Bash", ""];
+    const MATCHERS: [&str; 6] = ["^Bash$", "^(Bash|Read|mcp__a)$", "^mcp__", "Bash", "a", ""];
+    const NAMED: [(&str, &str); 3] = [
+        ("tools", r#"["Bash", "mcp__a"]"#),
+        ("is_bash", r#"tool.name == "Bash""#),
+        ("small", "tool.name.lowerAscii()"),
+    ];
+
+    fn draft(kind: EventKind, tool: &str) -> Draft {
+        let mut event = Event::new(kind, SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+        event.attributes.tool_name = Some(tool.into());
+        event.targets.set(Target::ToolInput, Json::parse(r#"{ "x": "Bash" }"#).unwrap());
+        Draft::new(event.into())
+    }
+
+    fn stops(set: &RuleSet, draft: &Draft) -> bool {
+        let workspace = Workspace::new(WorkspaceId::new("shop").unwrap(), "/srv/shop");
+        let (mut cache, mut counts) = (RuleCache::default(), KeyCounts::default());
+        let call =
+            RuleCall { draft, workspace: &workspace, links: None, cache: &mut cache, counts: &mut counts };
+        set.judge(call).is_ok_and(|reply| matches!(reply.decision, HookDecision::Block(_)))
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("tool.name".to_owned()),
+            Just("event.kind".to_owned()),
+            Just("small".to_owned()),
+            Just("tool.input.x".to_owned()),
+            Just("tool.name.upperAscii()".to_owned()),
+            prop::sample::select(vec!["Bash", "Read", "bash", "mcp__a", "BASH", "after_tool_dispatch", "a"])
+                .prop_map(|text| format!("{text:?}")),
+        ]
+    }
+
+    fn conditions() -> impl Strategy<Value = String> {
+        let comparison = (texts(), prop::sample::select(vec!["==", "!=", "<"]), texts())
+            .prop_map(|(left, operator, right)| format!("{left} {operator} {right}"));
+        let call = (texts(), prop::sample::select(vec!["contains", "startsWith", "endsWith"]), texts())
+            .prop_map(|(of, name, with)| format!("{of}.{name}({with})"));
+        let other = prop::sample::select(vec![
+            "is_bash",
+            "tool.name in tools",
+            r#"tool.name in ["Read", tool.input.x]"#,
+            "has(tool.output)",
+            "has(tool.name)",
+            "has(tool.input.x)",
+            r#"tool.name.matches("^[Bb]")"#,
+            "size(tool.name) > 0",
+            "true",
+            "tool.input.missing == 'a'",
+        ]);
+        let leaf = prop_oneof![comparison, call, other.prop_map(str::to_owned)];
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            prop_oneof![
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} && {b})")),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} || {b})")),
+                (inner.clone(), inner.clone(), inner.clone())
+                    .prop_map(|(a, b, c)| format!("({a} ? {b} : {c})")),
+                inner.prop_map(|a| format!("!({a})")),
+            ]
+        })
+    }
+
+    /// What is said about a condition, and how often it stops one of the events that its hook runs for.
+    fn judged(condition: &str, matcher: &str) -> Option<(Vec<RuleMistake>, bool, Vec<bool>)> {
+        let matcher = Matcher::search(matcher).unwrap();
+        let mut set = RuleSet::new(KINDS.to_vec()).matched(Some(&matcher), |_| Some(MatchField::ToolName));
+        for (name, text) in NAMED {
+            set.name(name, text).unwrap();
+        }
+        set.begin(None).unwrap();
+        set.decide(RuleDecision::Deny, condition).ok()?;
+        let doubts = set.take_doubts();
+        set.begin(None).unwrap();
+        set.decide(RuleDecision::Allow, "has(tool.input.x)").unwrap();
+        let nothing_gets_by = set.take_doubts().iter().any(|doubt| doubt.message == "nothing gets here");
+        let tools = TOOLS.iter().filter(|tool| matcher.accepts(tool));
+        let events = tools.flat_map(|tool| KINDS.map(|kind| draft(kind, tool)));
+        Some((doubts, nothing_gets_by, events.map(|event| stops(&set, &event)).collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_never_true_stops_no_event_and_what_is_always_true_stops_each(
+            condition in conditions(),
+            matcher in prop::sample::select(MATCHERS.to_vec()),
+        ) {
+            if let Some((doubts, nothing_gets_by, stopped)) = judged(&condition, matcher) {
+                let whole = |doubt: &RuleMistake| doubt.place.is_some_and(|place| place.end - place.start >= condition.len());
+                let is_never = doubts.iter().any(|doubt| doubt.message == "this is never true" && whole(doubt));
+                prop_assert!(!is_never || stopped.iter().all(|stops| !stops), "{condition} {matcher}");
+                prop_assert!(!nothing_gets_by || stopped.iter().all(|stops| *stops), "{condition} {matcher}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_matcher_decides_is_known() {
+        for (condition, matcher, is_never, nothing_gets_by) in [
+            ("is_bash", "^Bash$", false, true),
+            ("is_bash", "^Read$", true, false),
+            (r#"small == "bash""#, "^(Bash|bash)$", false, true),
+            ("tool.name in tools", "^mcp__b", true, false),
+            ("tool.name in tools", "^mcp__", false, false),
+        ] {
+            let (doubts, found, _) = judged(condition, matcher).unwrap();
+            let never = doubts.iter().any(|doubt| doubt.message == "this is never true");
+            assert_eq!((never, found), (is_never, nothing_gets_by), "{condition} {matcher}");
+        }
+    }
+}

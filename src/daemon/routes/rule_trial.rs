@@ -24,7 +24,7 @@ use crate::{
         error::ApiError,
         page::{RuleTrial, RuleTrialView},
         request_body::{self, SMALL_BODY_BYTES},
-        schema::{Component, object, string},
+        schema::{Component, object, optional_string, string},
         state::{DaemonState, RequestContext},
     },
     model::{Diagnostic, Hook, Severity},
@@ -47,7 +47,7 @@ struct TrialRequest {
 }
 
 pub(super) static TRIAL_REQUEST: Component = Component::built("RuleTrialRequest", || {
-    let hook = string("The hook in whose place it would be. Without it, the rule is another hook.");
+    let hook = optional_string("The hook in whose place it would be. Without it, the rule is another hook.");
     let text = string("The text of a hook file with a handler of the type `rule`.");
     let mut schema = object("A rule that is to be tried.", [("text", text), ("hook", hook)], &["hook"]);
     schema["additionalProperties"] = false.into();

@@ -180,6 +180,7 @@ fn words_count_from_where_the_directory_of_the_event_leads() {
 }
 
 #[test]
+#[cfg_attr(hookyard_portable, ignore = "there is no /proc")]
 #[allow(clippy::disallowed_methods, reason = "the process runs beside the program")]
 fn directories_of_other_processes_lead_where_they_are() {
     let directory = linked();

@@ -1,6 +1,6 @@
 //! What an expression is before there is an event: the same value wherever the hook runs, as far as that can be known.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::atomic::Ordering::Relaxed};
 
 use super::{
     budget::Budget,
@@ -11,23 +11,51 @@ use super::{
     variables::Source,
 };
 
-/// The longest text that is kept of a named expression, in bytes.
-const LONGEST_KEPT: usize = 64;
+/// The longest text that is kept of a named expression, or that a pattern is searched for in, in bytes.
+const LONGEST_TEXT: usize = 64;
 
-/// The condition that an expression is for every event that its hook runs for, if it is the same for all.
-pub(super) fn condition(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> Option<bool> {
-    let mut all = (0..scope.situations.len()).map(|at| Folding { text, scope, at }.condition(expression));
-    let first = all.next()??;
-    all.all(|other| other == Some(first)).then_some(first)
+/// How many parts of expressions are looked at for one hook. Of what is left nothing is known.
+pub(super) const MOST_FOLDED: u32 = 100_000;
+
+/// Whether an expression is true for every event that its hook runs for, and has no part that may fail.
+pub(super) fn is_always_true(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> bool {
+    is_everywhere(true, Folded::Certain, expression, text, scope)
+}
+
+/// Whether an expression is false, or fails, for every event that its hook runs for.
+fn is_never_true(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> bool {
+    is_everywhere(false, Folded::UnlessItFails, expression, text, scope)
+}
+
+fn is_everywhere(
+    wanted: bool,
+    known: Folded,
+    expression: &Expression,
+    text: &str,
+    scope: &RuleScope<'_>,
+) -> bool {
+    let is_it = |at| Folding { text, scope, at, known }.condition(expression) == Some(wanted);
+    (0..scope.situations.len()).all(is_it)
 }
 
 /// The value of an expression in each of the situations that its hook runs in, where it is known and short.
 pub(super) fn values(expression: &Expression, text: &str, scope: &RuleScope<'_>) -> Box<[Option<Literal>]> {
     let is_short = |value: &Cow<'_, Literal>| match &**value {
-        Literal::Text(text) => text.len() <= LONGEST_KEPT,
+        Literal::Text(text) => text.len() <= LONGEST_TEXT,
         _ => true,
     };
-    let value = |at| Folding { text, scope, at }.value(expression).filter(is_short).map(Cow::into_owned);
+    // What somebody has written there for others to change is a setting, and a condition that asks for it no mistake.
+    let is_setting = match &expression.kind {
+        ExpressionKind::Literal(Literal::Text(text)) => text.is_empty(),
+        ExpressionKind::Literal(_) => true,
+        _ => false,
+    };
+    if is_setting {
+        return scope.situations.iter().map(|_| None).collect();
+    }
+    let known = Folded::UnlessItFails;
+    let value =
+        |at| Folding { text, scope, at, known }.value(expression).filter(is_short).map(Cow::into_owned);
     (0..scope.situations.len()).map(value).collect()
 }
 
@@ -37,13 +65,22 @@ pub(super) fn never_true<'e>(
     text: &str,
     scope: &RuleScope<'_>,
 ) -> Vec<&'e Expression> {
-    if condition(expression, text, scope) == Some(false) {
+    if is_never_true(expression, text, scope) {
         return vec![expression];
     }
     match &expression.kind {
         ExpressionKind::Or(parts) => parts.iter().flat_map(|part| never_true(part, text, scope)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// What counts as known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Folded {
+    /// What a part of the event is, wherever that has a value at all.
+    UnlessItFails,
+    /// What no event can make fail.
+    Certain,
 }
 
 /// Evaluates an expression with what is known in one situation.
@@ -53,6 +90,7 @@ struct Folding<'s> {
     scope: &'s RuleScope<'s>,
     /// The situation, by its number.
     at: usize,
+    known: Folded,
 }
 
 impl<'s> Folding<'s> {
@@ -72,8 +110,12 @@ impl<'s> Folding<'s> {
     }
 
     fn value(self, expression: &'s Expression) -> Option<Cow<'s, Literal>> {
+        let left = &self.scope.left_to_fold;
+        left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).ok()?;
+        let is_certain = self.known == Folded::Certain;
         let condition = match &expression.kind {
             ExpressionKind::Literal(literal) => return Some(Cow::Borrowed(literal)),
+            ExpressionKind::Let(_) if is_certain => None,
             ExpressionKind::Let(at) => {
                 return self.scope.named[*at].ahead.values[self.at].as_ref().map(Cow::Borrowed);
             }
@@ -81,19 +123,24 @@ impl<'s> Folding<'s> {
                 let known = self.scope.situations[self.at].text(*text)?;
                 return Some(Cow::Owned(Literal::Text(known.into())));
             }
-            ExpressionKind::HasVariable(source) => self.scope.situations[self.at].has(*source),
+            ExpressionKind::HasVariable(Source::Text(text)) => {
+                self.scope.situations[self.at].matched(*text).map(|_| true)
+            }
             ExpressionKind::Conditional(parts) => {
                 let [condition, yes, no] = &**parts;
                 return self.value(if self.condition(condition)? { yes } else { no });
             }
             ExpressionKind::Call(function, arguments) => return self.called(function.name, arguments),
             ExpressionKind::Not(operand) => self.condition(operand).map(|value| !value),
-            ExpressionKind::And(parts) if contradict(parts, self.text) => Some(false),
+            ExpressionKind::And(parts) if !is_certain && contradict(parts, self.text) => Some(false),
             ExpressionKind::And(parts) => self.all(parts, true),
             ExpressionKind::Or(parts) => self.all(parts, false),
             ExpressionKind::Compare(comparison, parts) => self.compared(*comparison, &parts[0], &parts[1]),
             ExpressionKind::In(parts) => self.is_in(&parts[0], &parts[1]),
-            ExpressionKind::Matches(operand, pattern) => pattern.compiled.decides(&self.string(operand)?),
+            ExpressionKind::Matches(operand, pattern) => {
+                let text = self.string(operand).filter(|text| text.len() <= LONGEST_TEXT)?;
+                pattern.compiled.decides(&text)
+            }
             _ => None,
         };
         condition.map(|value| Cow::Owned(Literal::Bool(value)))
@@ -133,6 +180,7 @@ impl<'s> Folding<'s> {
         match comparison {
             Comparison::Equal if is_unequal => Some(false),
             Comparison::NotEqual if is_unequal => Some(true),
+            _ if self.known == Folded::Certain => None,
             _ => ranges::compared(comparison, left, right, self.scope),
         }
     }
@@ -152,30 +200,36 @@ impl<'s> Folding<'s> {
         let items = match &list.kind {
             ExpressionKind::List(items) => items,
             ExpressionKind::Let(at) => match &self.scope.named[*at].expression.kind {
-                ExpressionKind::List(items) => items,
+                // An empty one is to be filled by somebody.
+                ExpressionKind::List(items) if !items.is_empty() && self.known != Folded::Certain => items,
                 _ => return None,
             },
             _ => return None,
         };
-        let mut are_known = true;
+        let mut found = Some(false);
         for item in items {
             match self.compared(Comparison::Equal, value, item) {
-                Some(true) => return Some(true),
+                Some(true) if self.known == Folded::UnlessItFails => return Some(true),
+                Some(true) => found = found.map(|_| true),
                 Some(false) => {}
-                None => are_known = false,
+                None => found = None,
             }
         }
-        are_known.then_some(false)
+        found
     }
 }
 
 /// Whether one thing would have to equal two different constants.
 fn contradict(parts: &[Expression], text: &str) -> bool {
     let equal: Vec<(&str, &Literal)> = parts.iter().filter_map(|part| equality(part, text)).collect();
-    equal
-        .iter()
-        .enumerate()
-        .any(|(at, (one, wanted))| equal[at + 1..].iter().any(|(other, also)| one == other && wanted != also))
+    equal.iter().enumerate().any(|(at, (one, wanted))| {
+        equal[at + 1..].iter().any(|(other, also)| one == other && differ(wanted, also))
+    })
+}
+
+/// Whether two constants are unequal: `1` and `1.0` are not.
+fn differ(one: &Literal, other: &Literal) -> bool {
+    !operators::literal_value(one).equals(&operators::literal_value(other), &Budget::new())
 }
 
 /// The text of what has to equal a constant, and the constant.
@@ -211,6 +265,7 @@ mod tests {
     fn draft(kind: EventKind, tool: &str) -> Draft {
         let mut event = Event::new(kind, SessionId::new("s").unwrap(), RunId::new("r").unwrap());
         event.attributes.tool_name = Some(tool.into());
+        event.attributes.agent_type = Some("Explore".into());
         event.targets.set(Target::ToolInput, Json::parse(r#"{ "x": "Bash" }"#).unwrap());
         Draft::new(event.into())
     }
@@ -251,6 +306,11 @@ mod tests {
             "size(tool.name) > 0",
             "true",
             "tool.input.missing == 'a'",
+            "size(tool.input.missing) >= 0",
+            "(tool.input.missing == 'a' && tool.input.missing == 'b')",
+            "has(agent.type)",
+            r#"tool.name in ["Bash", tool.input.missing]"#,
+            "size(tool.name) / 4.0 > 1",
         ]);
         let leaf = prop_oneof![comparison, call, other.prop_map(str::to_owned)];
         leaf.prop_recursive(4, 24, 3, |inner| {
@@ -300,9 +360,11 @@ mod tests {
     #[test]
     fn what_the_matcher_decides_is_known() {
         for (condition, matcher, is_never, nothing_gets_by) in [
-            ("is_bash", "^Bash$", false, true),
+            (r#"tool.name == "Bash""#, "^Bash$", false, true),
+            ("is_bash", "^Bash$", false, false),
+            ("size(tool.input.missing) >= 0", "^Bash$", false, false),
             ("is_bash", "^Read$", true, false),
-            (r#"small == "bash""#, "^(Bash|bash)$", false, true),
+            (r#"tool.name.lowerAscii() == "bash""#, "^(Bash|bash)$", false, true),
             ("tool.name in tools", "^mcp__b", true, false),
             ("tool.name in tools", "^mcp__", false, false),
         ] {

@@ -79,11 +79,9 @@ fn no_operand(list: &Expression, constant: &str) -> Option<RuleMistake> {
     if !is_operands || flag.is_empty() || flag.len() == constant.len() {
         return None;
     }
-    let help = format!("ask for the flag: `has_flag(\"{flag}\")`");
-    Some(RuleMistake::new(
-        format!("{constant:?} is a flag, and `operands` are the arguments that are none"),
-        help,
-    ))
+    let help = format!("if the flag is meant, ask for it: `has_flag(\"{flag}\")`");
+    let message = format!("among `operands`, {constant:?} is no flag, but a name behind `--`");
+    Some(RuleMistake::new(message, help))
 }
 
 fn constant_text(expression: &Expression) -> Option<&str> {

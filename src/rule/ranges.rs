@@ -4,13 +4,19 @@ use super::{
     expression::{Comparison, Expression, ExpressionKind, IntegerRange, Literal, Operator},
     mistake::RuleMistake,
     scope::RuleScope,
+    types::Type,
 };
 
 /// The greatest minute since 1970 that `now()` may be: milliseconds are counted in 64 bits.
 const LAST_MINUTE: i128 = u64::MAX as i128 / 60_000;
 
+/// What a named expression may be. A number that stands there by itself is a setting, which somebody may change.
+pub(super) fn named(expression: &Expression, scope: &RuleScope<'_>) -> Option<IntegerRange> {
+    range(expression, scope).filter(|_| !matches!(expression.kind, ExpressionKind::Literal(_)))
+}
+
 /// What an expression may be, as far as that is known when the rule is loaded.
-pub(super) fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<IntegerRange> {
+fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<IntegerRange> {
     match &expression.kind {
         ExpressionKind::Literal(Literal::Int(number)) => Some(((*number).into(), (*number).into())),
         ExpressionKind::Literal(Literal::Double(number)) => around(*number),
@@ -22,6 +28,12 @@ pub(super) fn range(expression: &Expression, scope: &RuleScope<'_>) -> Option<In
         },
         ExpressionKind::Let(at) => scope.named[*at].ahead.range,
         ExpressionKind::Negate(operand) => range(operand, scope).map(|(least, greatest)| (-greatest, -least)),
+        // Of doubles only the integers around them are known.
+        ExpressionKind::Arithmetic(Operator::Divide | Operator::Remainder, parts)
+            if parts.iter().any(|part| part.result != Type::Int) =>
+        {
+            None
+        }
         ExpressionKind::Arithmetic(operator, parts) => {
             calculated(*operator, range(&parts[0], scope)?, range(&parts[1], scope)?)
         }

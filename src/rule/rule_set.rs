@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicU32},
 };
 
 #[cfg(any(feature = "cli", feature = "daemon"))]
@@ -55,6 +55,7 @@ pub(crate) struct RuleSet {
     kinds: Vec<EventKind>,
     /// What the hook's matcher leaves, and how it is written.
     situations: Vec<Situation>,
+    left_to_fold: AtomicU32,
     matcher: Option<Box<str>>,
     facts: Vec<FileFact>,
     /// The expressions that have names: first those of all rules, then those of each.
@@ -78,6 +79,7 @@ impl RuleSet {
         Self {
             kinds,
             situations,
+            left_to_fold: AtomicU32::new(constants::MOST_FOLDED),
             matcher: None,
             facts,
             named,
@@ -124,7 +126,7 @@ impl RuleSet {
         let scope = self.scope();
         let ahead = KnownAhead {
             values: constants::values(&expression, text, &scope),
-            range: ranges::range(&expression, &scope),
+            range: ranges::named(&expression, &scope),
             sent: walks::sent(&expression, &scope),
         };
         self.named.push(NamedExpression { name: name.into(), expression, ahead });
@@ -180,8 +182,7 @@ impl RuleSet {
                 self.doubts.push(RuleMistake::new("this is never true", help).at(never.place));
             }
         }
-        let is_always = constants::condition(expression, text, &self.scope()) == Some(true);
-        if is_always && decision != RuleDecision::Allow {
+        if constants::is_always_true(expression, text, &self.scope()) && decision != RuleDecision::Allow {
             self.always_stops = AlwaysStops::InThisRule(decision);
         }
     }
@@ -242,6 +243,7 @@ impl RuleSet {
         RuleScope {
             kinds: &self.kinds,
             situations: &self.situations,
+            left_to_fold: &self.left_to_fold,
             facts: &self.facts,
             named: &self.named,
             shared: self.shared,

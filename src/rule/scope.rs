@@ -1,5 +1,7 @@
 //! What expressions are checked against, and what they become.
 
+use std::sync::atomic::AtomicU32;
+
 use super::{
     expression::{Expression, ExpressionKind, NamedExpression},
     file_fact::FileFact,
@@ -15,6 +17,8 @@ pub(super) struct RuleScope<'s> {
     pub(super) kinds: &'s [EventKind],
     /// What is known of the events that the hook runs for.
     pub(super) situations: &'s [Situation],
+    /// How much more is looked at to find out what is known before there is an event.
+    pub(super) left_to_fold: &'s AtomicU32,
     /// What files of the handler have.
     pub(super) facts: &'s [FileFact],
     /// The named expressions of the handler: first those of all its rules, then those of each.

@@ -1,6 +1,6 @@
 //! What is known of the events that a hook runs for: their kinds, and what its matcher has looked at.
 
-use super::variables::{EventText, Source};
+use super::variables::EventText;
 use crate::model::{EventKind, Literals, MatchField, Matcher};
 
 /// The most situations of one hook. With more, the texts that its matcher accepts are not taken one by one.
@@ -26,14 +26,6 @@ impl Situation {
             Some(MatchedText::Exactly(known)) => Some(known),
             _ => (text == EventText::Kind).then(|| self.kind.as_str()),
         }
-    }
-
-    /// Whether the event has a variable, if that is known.
-    pub(super) fn has(&self, source: Source) -> Option<bool> {
-        if !source.is_of(self.kind) {
-            return Some(false);
-        }
-        matches!(source, Source::Text(text) if self.matched(text).is_some()).then_some(true)
     }
 
     /// What is known of a text of an event by the matcher.

@@ -41,16 +41,8 @@ pub(super) enum Source {
 impl Source {
     /// The path of the variable.
     pub(super) fn path(self) -> &'static str {
-        self.variable().map_or("", |variable| variable.path)
-    }
-
-    /// Whether events of a kind have it.
-    pub(super) fn is_of(self, kind: EventKind) -> bool {
-        self.variable().is_some_and(|variable| variable.is_of(&[kind]))
-    }
-
-    fn variable(self) -> Option<&'static Variable> {
-        VARIABLES.iter().find(|variable| variable.source == self)
+        let variable = VARIABLES.iter().find(|variable| variable.source == self);
+        variable.map_or("", |variable| variable.path)
     }
 }
 

@@ -115,15 +115,15 @@ impl<'t> Document<'t> {
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         let mut mistakes = self.mistakes.take();
         mistakes.sort_by_key(|mistake| std::cmp::Reverse(mistake.severity));
-        let unreported = mistakes.len().saturating_sub(MOST_MISTAKES);
-        let mut diagnostics: Vec<Diagnostic> =
-            mistakes.into_iter().take(MOST_MISTAKES).map(|mistake| self.placed(mistake)).collect();
+        let unreported = mistakes.split_off(mistakes.len().min(MOST_MISTAKES));
+        let mut diagnostics: Vec<_> = mistakes.into_iter().map(|mistake| self.placed(mistake)).collect();
         diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-        if unreported > 0 {
-            let message = format!("{unreported} more mistakes in this file");
-            let severity = if self.syntax == Syntax::Yaml { Severity::Error } else { Severity::Warning };
+        if let Some(worst) = unreported.first() {
+            let message = format!("{} more mistakes in this file", unreported.len());
+            let is_yaml = self.syntax == Syntax::Yaml;
+            let severity = if is_yaml { worst.severity } else { Severity::Warning };
             let diagnostic = Diagnostic::of_file(severity, "more-mistakes", self.file, message);
-            diagnostics.push(Diagnostic { skipped: true, ..diagnostic });
+            diagnostics.push(Diagnostic { skipped: !is_yaml || severity == Severity::Error, ..diagnostic });
         }
         diagnostics.extend(self.elsewhere.take().into_iter().take(MOST_MISTAKES));
         diagnostics

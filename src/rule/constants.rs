@@ -1,6 +1,6 @@
 //! What an expression is before there is an event: the same value wherever the hook runs, as far as that can be known.
 
-use std::{borrow::Cow, sync::atomic::Ordering::Relaxed};
+use std::{borrow::Cow, collections::HashMap, sync::atomic::Ordering::Relaxed};
 
 use super::{
     budget::Budget,
@@ -10,6 +10,7 @@ use super::{
     situation::MatchedText,
     variables::Source,
 };
+use crate::model::Matcher;
 
 /// The longest text that is kept of a named expression, or that a pattern is searched for in, in bytes.
 const LONGEST_TEXT: usize = 64;
@@ -137,10 +138,7 @@ impl<'s> Folding<'s> {
             ExpressionKind::Or(parts) => self.all(parts, false),
             ExpressionKind::Compare(comparison, parts) => self.compared(*comparison, &parts[0], &parts[1]),
             ExpressionKind::In(parts) => self.is_in(&parts[0], &parts[1]),
-            ExpressionKind::Matches(operand, pattern) => {
-                let text = self.string(operand).filter(|text| text.len() <= LONGEST_TEXT)?;
-                pattern.compiled.decides(&text)
-            }
+            ExpressionKind::Matches(operand, pattern) => decides(&pattern.compiled, &*self.value(operand)?),
             _ => None,
         };
         condition.map(|value| Cow::Owned(Literal::Bool(value)))
@@ -172,11 +170,15 @@ impl<'s> Folding<'s> {
     }
 
     fn compared(self, comparison: Comparison, left: &'s Expression, right: &'s Expression) -> Option<bool> {
-        if let (Some(left), Some(right)) = (self.value(left), self.value(right)) {
-            let (left, right) = (operators::literal_value(&left), operators::literal_value(&right));
-            return operators::compare(comparison, &left, &right, &Budget::new()).ok();
-        }
-        let is_unequal = self.is_not_matched(left, right) || self.is_not_matched(right, left);
+        let is_unequal = match (self.value(left), self.value(right)) {
+            (Some(left), Some(right)) => {
+                let (left, right) = (operators::literal_value(&left), operators::literal_value(&right));
+                return operators::compare(comparison, &left, &right, &Budget::new()).ok();
+            }
+            (None, Some(constant)) => self.is_not_matched(left, &constant),
+            (Some(constant), None) => self.is_not_matched(right, &constant),
+            (None, None) => false,
+        };
         match comparison {
             Comparison::Equal if is_unequal => Some(false),
             Comparison::NotEqual if is_unequal => Some(true),
@@ -186,12 +188,10 @@ impl<'s> Folding<'s> {
     }
 
     /// Whether the matcher does not accept the text that what it looks at is compared with.
-    fn is_not_matched(self, variable: &Expression, constant: &'s Expression) -> bool {
+    fn is_not_matched(self, variable: &Expression, constant: &Literal) -> bool {
         let ExpressionKind::Variable(Source::Text(text)) = &variable.kind else { return false };
         match self.scope.situations[self.at].matched(*text) {
-            Some(MatchedText::AcceptedBy(matcher)) => {
-                self.string(constant).is_some_and(|constant| matcher.decides(&constant) == Some(false))
-            }
+            Some(MatchedText::AcceptedBy(matcher)) => decides(matcher, constant) == Some(false),
             _ => false,
         }
     }
@@ -219,12 +219,19 @@ impl<'s> Folding<'s> {
     }
 }
 
+/// Whether a pattern is found in a short text, if that is known.
+fn decides(pattern: &Matcher, text: &Literal) -> Option<bool> {
+    match text {
+        Literal::Text(text) if text.len() <= LONGEST_TEXT => pattern.decides(text),
+        _ => None,
+    }
+}
+
 /// Whether one thing would have to equal two different constants.
 fn contradict(parts: &[Expression], text: &str) -> bool {
-    let equal: Vec<(&str, &Literal)> = parts.iter().filter_map(|part| equality(part, text)).collect();
-    equal.iter().enumerate().any(|(at, (one, wanted))| {
-        equal[at + 1..].iter().any(|(other, also)| one == other && differ(wanted, also))
-    })
+    let mut wanted: HashMap<&str, &Literal> = HashMap::new();
+    let mut equal = parts.iter().filter_map(|part| equality(part, text));
+    equal.any(|(thing, constant)| differ(wanted.entry(thing).or_insert(constant), constant))
 }
 
 /// Whether two constants are unequal: `1` and `1.0` are not.
@@ -247,10 +254,9 @@ fn equality<'e>(expression: &'e Expression, text: &'e str) -> Option<(&'e str, &
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{RuleDecision, RuleSet, mistake::RuleMistake};
+    use super::super::{RuleDecision, RuleSet, mistake::RuleMistake, tests::judge};
     use crate::model::{
-        Draft, Event, EventKind, HookDecision, Json, KeyCounts, MatchField, Matcher, RuleCache, RuleCall,
-        RuleProgram, RunId, SessionId, Target, Workspace, WorkspaceId,
+        Draft, Event, EventKind, HookDecision, Json, MatchField, Matcher, RunId, SessionId, Target,
     };
 
     const KINDS: [EventKind; 2] = [EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
@@ -271,11 +277,7 @@ mod tests {
     }
 
     fn stops(set: &RuleSet, draft: &Draft) -> bool {
-        let workspace = Workspace::new(WorkspaceId::new("shop").unwrap(), "/srv/shop");
-        let (mut cache, mut counts) = (RuleCache::default(), KeyCounts::default());
-        let call =
-            RuleCall { draft, workspace: &workspace, links: None, cache: &mut cache, counts: &mut counts };
-        set.judge(call).is_ok_and(|reply| matches!(reply.decision, HookDecision::Block(_)))
+        judge(set, draft).is_ok_and(|reply| matches!(reply.decision, HookDecision::Block(_)))
     }
 
     fn texts() -> impl Strategy<Value = String> {

@@ -59,7 +59,7 @@ fn workspace() -> Workspace {
     }
 }
 
-fn judge(set: &RuleSet, draft: &Draft) -> Result<Reply, String> {
+pub(super) fn judge(set: &RuleSet, draft: &Draft) -> Result<Reply, String> {
     let (mut cache, mut counts) = (RuleCache::default(), KeyCounts::default());
     let call =
         RuleCall { draft, workspace: &workspace(), links: None, cache: &mut cache, counts: &mut counts };

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::{
     FinishedEvent,
     model::{
-        DialectName, Ended, EventAttributes, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
+        DialectName, Ended, Event, EventAttributes, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
         HookReport, Json, Redactor, Target, Targets, TokenUsage, ToolCallId, TrustState, Verdict,
         WorkspaceId, milliseconds,
     },
@@ -99,6 +99,11 @@ const BRIEF: usize = 2000;
 /// The beginning of a text.
 pub(super) fn brief(text: &str) -> &str {
     &text[..text.floor_char_boundary(BRIEF)]
+}
+
+/// Whether the payload of an event was too large to be kept.
+pub(super) fn lacks_payload(event: &Event) -> bool {
+    event.targets.is_empty() && event.kind.target().is_some()
 }
 
 impl DecisionSummary {
@@ -196,21 +201,30 @@ fn values(targets: &Targets, redactor: &Redactor) -> BTreeMap<&'static str, Json
     targets.iter().filter_map(shown).collect()
 }
 
-fn attributes(attributes: &EventAttributes, redactor: &Redactor) -> Map<String, Value> {
-    let named = [
+/// The texts of an event, by the names of their fields.
+fn texts(attributes: &EventAttributes) -> [(&'static str, Option<&str>); 12] {
+    [
         ("agent_name", &attributes.agent_name),
         ("effective_agent_name", &attributes.effective_agent_name),
-        ("agent_type", &attributes.agent_type),
         ("model_ref", &attributes.model_ref),
+        ("tool_name", &attributes.tool_name),
         ("trigger_type", &attributes.trigger_type),
         ("run_status", &attributes.run_status),
         ("source", &attributes.source),
         ("reason", &attributes.reason),
         ("trigger", &attributes.trigger),
         ("notification_type", &attributes.notification_type),
-    ];
-    let shown = named.into_iter().filter_map(|(name, text)| {
-        let text: Cow<'_, str> = redactor.text(text.as_deref()?);
+        ("message", &attributes.message),
+        ("agent_type", &attributes.agent_type),
+    ]
+    .map(|(name, text)| (name, text.as_deref()))
+}
+
+/// Those that a decision has under `attributes`: the tool has a place of its own, and a message is payload.
+fn attributes(attributes: &EventAttributes, redactor: &Redactor) -> Map<String, Value> {
+    let named = texts(attributes).into_iter().filter(|(name, _)| !["tool_name", "message"].contains(name));
+    let shown = named.filter_map(|(name, text)| {
+        let text: Cow<'_, str> = redactor.text(text?);
         Some((name.to_owned(), Value::String(text.into_owned())))
     });
     shown.collect()
@@ -270,22 +284,8 @@ impl DecisionEvent {
         fields.text("event_id", event.id.as_ref().map(EventId::as_str));
         fields.text("tool_call_id", event.tool_call_id.as_ref().map(ToolCallId::as_str));
         fields.text("cwd", event.cwd.as_deref());
-        let facts = &event.attributes;
-        for (name, text) in [
-            ("agent_name", &facts.agent_name),
-            ("effective_agent_name", &facts.effective_agent_name),
-            ("model_ref", &facts.model_ref),
-            ("tool_name", &facts.tool_name),
-            ("trigger_type", &facts.trigger_type),
-            ("run_status", &facts.run_status),
-            ("source", &facts.source),
-            ("reason", &facts.reason),
-            ("trigger", &facts.trigger),
-            ("notification_type", &facts.notification_type),
-            ("message", &facts.message),
-            ("agent_type", &facts.agent_type),
-        ] {
-            fields.text(name, text.as_deref());
+        for (name, text) in texts(&event.attributes) {
+            fields.text(name, text);
         }
         for (target, json) in event.targets.iter() {
             fields.value(target.as_str(), json.clone());
@@ -294,7 +294,7 @@ impl DecisionEvent {
             fields.value(name, json.clone());
         }
         let mut gaps = Vec::new();
-        if event.targets.is_empty() && event.kind.target().is_some() {
+        if lacks_payload(event) {
             gaps.push(EventGap::Payload);
         }
         if event.dialect != DialectName::Canonical || event.kind == EventKind::HostEvent {

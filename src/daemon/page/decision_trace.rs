@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::decision::lacks_payload;
 use crate::{
     FinishedEvent,
     model::{
@@ -168,7 +169,7 @@ impl TracedDecision<'_> {
     fn draft(&self, before: &[&HookReport], hook: &Hook) -> Result<Draft, TraceGap> {
         let FinishedEvent { event, outcome, .. } = self.finished;
         let target = event.kind.target();
-        if event.targets.iter().next().is_none() && target.is_some() {
+        if lacks_payload(event) {
             return Err(TraceGap::PayloadNotKept);
         }
         let mut draft = Draft::new(event.clone());

@@ -79,8 +79,7 @@ impl DecisionHistory {
         filter: &DecisionFilter,
         limit: usize,
     ) -> (Vec<DecisionSummary>, usize) {
-        let mut found = self.notable.lock().matching(filter);
-        found.extend(self.others.lock().matching(filter));
+        let mut found = self.matching(filter);
         found.sort_by_key(|finished| Reverse(finished.at));
         let left_out = found.len().saturating_sub(limit);
         found.truncate(limit);
@@ -129,10 +128,15 @@ impl DecisionHistory {
 
     /// The last events that were asked for, oldest first.
     fn last(&self, filter: &DecisionFilter, most: usize) -> Vec<FinishedEvent> {
-        let mut found = self.notable.lock().matching(filter);
-        found.extend(self.others.lock().matching(filter));
+        let mut found = self.matching(filter);
         found.sort_by_key(|finished| finished.at);
         found.drain(..found.len().saturating_sub(most));
+        found
+    }
+
+    fn matching(&self, filter: &DecisionFilter) -> Vec<FinishedEvent> {
+        let mut found = self.notable.lock().matching(filter);
+        found.extend(self.others.lock().matching(filter));
         found
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::decision::{DecisionSummary, brief};
+use super::decision::{DecisionSummary, brief, lacks_payload};
 use crate::{
     FinishedEvent,
     model::{HandlerKind, Hook, HookName, HookReport, Redactor, Verdict},
@@ -197,7 +197,7 @@ fn unasked(now: &RehearsedEvent, tried: &RehearsedEvent, redactor: &Redactor) ->
 
 /// Why an event cannot be judged anew.
 fn gap(FinishedEvent { event, outcome, .. }: &FinishedEvent) -> Option<TrialGap> {
-    if event.targets.is_empty() && event.kind.target().is_some() {
+    if lacks_payload(event) {
         return Some(TrialGap::PayloadNotKept);
     }
     if outcome.hooks.is_empty() && outcome.verdict >= Verdict::Block {

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use axum::{Json, extract::State, http::StatusCode, routing::on};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 
 use super::{
     extract::{ApiQuery, PathParameter, workspace_id},
@@ -13,7 +12,7 @@ use super::{
         BodySchema::{AnyObject, One},
         Operation, Parameter, RequestLimit, ResponseContent, Route, RouteMethod, ok,
     },
-    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION},
+    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION, off_the_way},
     stream::verdict,
 };
 use crate::{
@@ -192,7 +191,7 @@ async fn list(
         since: query.since.map(since_epoch).transpose()?,
         until: query.until.map(since_epoch).transpose()?,
     };
-    let (decisions, left_out) = off_the_way(&state, move |history| history.list(&filter, limit)).await?;
+    let (decisions, left_out) = ask(&state, move |history| history.list(&filter, limit)).await?;
     Ok(Json(DecisionsView { decisions, left_out }))
 }
 
@@ -208,21 +207,21 @@ async fn details(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionDetails>, ApiError> {
-    off_the_way(&state, move |history| history.details(&id)).await?.map(Json).ok_or_else(unknown_decision)
+    ask(&state, move |history| history.details(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
 async fn event(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionEvent>, ApiError> {
-    off_the_way(&state, move |history| history.event(&id)).await?.map(Json).ok_or_else(unknown_decision)
+    ask(&state, move |history| history.event(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
 async fn payload(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionPayload>, ApiError> {
-    off_the_way(&state, move |history| history.payload(&id)).await?.map(Json).ok_or_else(unknown_decision)
+    ask(&state, move |history| history.payload(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
 async fn trace(
@@ -231,18 +230,17 @@ async fn trace(
 ) -> Result<Json<DecisionTrace>, ApiError> {
     let orchestrator = state.orchestrator.clone();
     let snapshot = move |workspace: &WorkspaceId| orchestrator.snapshot(Some(workspace));
-    let traced = off_the_way(&state, move |history| history.trace(&id, snapshot)).await?;
+    let traced = ask(&state, move |history| history.trace(&id, snapshot)).await?;
     traced.map(Json).ok_or_else(unknown_decision)
 }
 
-/// Asks the history on a thread that no event waits for: freeing many texts of secrets takes a while.
-async fn off_the_way<T: Send + 'static>(
+/// Asks the history, which may have to free many texts of secrets.
+async fn ask<T: Send + 'static>(
     state: &DaemonState,
     ask: impl FnOnce(&DecisionHistory) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let history = history(state)?;
-    // It ends without a result only while the runtime shuts down.
-    spawn_blocking(move || ask(&history)).await.map_err(|_| ApiError::shutting_down())
+    off_the_way(move || ask(&history)).await
 }
 
 pub(super) fn history(state: &DaemonState) -> Result<Arc<DecisionHistory>, ApiError> {

@@ -6,7 +6,6 @@ use std::{path::Path, time::SystemTime};
 use axum::{Json, body::Body, extract::State, http::HeaderMap, routing::on};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::task::spawn_blocking;
 
 use super::{
     extract::{ApiQuery, absent_workspace, workspace_id},
@@ -14,7 +13,7 @@ use super::{
     operation::{
         BodySchema::AnyObject, Operation, Parameter, RequestLimit, ResponseContent, Route, RouteMethod, ok,
     },
-    shared::{EVENT_ERRORS, UNKNOWN_DIALECT_OR_WORKSPACE, dialect},
+    shared::{EVENT_ERRORS, UNKNOWN_DIALECT_OR_WORKSPACE, dialect, off_the_way},
 };
 use crate::{
     DispatchError,
@@ -118,8 +117,7 @@ async fn explain(
     };
     let snapshot = state.orchestrator.snapshot(Some(&id)).ok_or_else(|| absent_workspace(&state, &id))?;
     // Rules may take a while, and ask the disk where links lead.
-    let explained = spawn_blocking(move || EventPlanView::of(&snapshot, event)).await;
-    explained.map(Json).map_err(|_| ApiError::shutting_down())
+    off_the_way(move || EventPlanView::of(&snapshot, event)).await.map(Json)
 }
 
 /// The workspace that an event would be sent to, if it is known already.

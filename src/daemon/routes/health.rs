@@ -10,8 +10,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use tokio::task::spawn_blocking;
 
+use super::shared::off_the_way;
 use crate::{
     daemon::{
         error::ApiError,
@@ -95,7 +95,7 @@ pub(super) async fn metrics(
         return Ok((plain, text).into_response());
     }
     // It takes milliseconds.
-    let packed = spawn_blocking(move || gzip(&text)).await.map_err(|_| ApiError::shutting_down())?;
+    let packed = off_the_way(move || gzip(&text)).await?;
     Ok((plain, [(CONTENT_ENCODING, "gzip")], packed).into_response())
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::{Json, body::Body, extract::State, http::HeaderMap, http::StatusCode, routing::on};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::task::spawn_blocking;
 
 use super::{
     decisions::history,
@@ -15,7 +14,7 @@ use super::{
         BodySchema::{AnyObject, One},
         Operation, Parameter, RequestLimit, ResponseContent, Route, RouteMethod, ok,
     },
-    shared::{BODY_ERRORS, NO_RULE_TEXT, NO_TRIAL, UNKNOWN_RULE, UNREADABLE_RULE, WORKSPACE_ID},
+    shared::{BODY_ERRORS, NO_RULE_TEXT, NO_TRIAL, UNKNOWN_RULE, UNREADABLE_RULE, WORKSPACE_ID, off_the_way},
 };
 use crate::{
     config::{NoRuleText, UnsavedRule, read_unsaved_rule, rule_text},
@@ -132,12 +131,12 @@ async fn text(
             "add `?hook=` with the name of a rule hook",
         )
     })?;
-    let read = spawn_blocking(move || {
+    let read = off_the_way(move || {
         let hook = find(&snapshot, &name)?;
         let text = rule_text(hook, snapshot.workspace()).map_err(|error| no_text(&error))?;
         Ok(RuleTextView { hook: name, text })
     });
-    read.await.map_err(|_| ApiError::shutting_down())?.map(Json)
+    read.await?.map(Json)
 }
 
 async fn try_rule(
@@ -150,7 +149,7 @@ async fn try_rule(
     let request: TrialRequest = request_body::read_as(&headers, body, bounds).await?;
     let history = history(&state)?;
     let snapshot = snapshot(&state, &id)?;
-    let tried = spawn_blocking(move || {
+    let tried = off_the_way(move || {
         let mut diagnostics = Vec::new();
         let made = history.try_rule(|| made(&request, &snapshot, &state, &mut diagnostics));
         let trial = match made.map_err(|_| under_way())? {
@@ -160,7 +159,7 @@ async fn try_rule(
         };
         Ok(TriedRuleView { diagnostics, trial })
     });
-    tried.await.map_err(|_| ApiError::shutting_down())?.map(Json)
+    tried.await?.map(Json)
 }
 
 /// Why a rule is not tried.

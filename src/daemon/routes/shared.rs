@@ -1,12 +1,22 @@
-//! The parameters and the errors that several operations declare, each of them once.
+//! What several operations share: the parameters and the errors that they declare, each of them once, and how they wait for what
+//! takes a while.
 
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
 use super::{
     operation::{ErrorResponse, Parameter},
     runs::MAX_LIMIT,
 };
-use crate::model::DialectName;
+use crate::{daemon::error::ApiError, model::DialectName};
+
+/// Does what takes a while, or asks the disk, on a thread that no event waits for. It ends without a result only while the runtime
+/// shuts down.
+pub(super) async fn off_the_way<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    spawn_blocking(work).await.map_err(|_| ApiError::shutting_down())
+}
 
 /// The pattern of ids, as the schema of events has it.
 const ID_PATTERN: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]{1,256}$";

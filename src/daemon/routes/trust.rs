@@ -16,7 +16,6 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 
 use super::{
     extract::{ApiQuery, PathParameter, absent_workspace, workspace_id},
@@ -26,6 +25,7 @@ use super::{
     },
     shared::{
         BODY_ERRORS, INVALID_ID, INVALID_REVIEW, NO_TRUST, UNKNOWN_TRUST, UNKNOWN_WORKSPACE, WORKSPACE_ID,
+        off_the_way,
     },
 };
 use crate::{
@@ -294,8 +294,7 @@ async fn review(
     PathParameter(id): PathParameter,
 ) -> Result<Json<TrustReviewView>, ApiError> {
     let root = root(&state, &workspace_id(&id)?)?;
-    let read = spawn_blocking(move || view(&root, &state.settings));
-    read.await.map_err(|_| ApiError::shutting_down())?.map(Json)
+    off_the_way(move || view(&root, &state.settings)).await?.map(Json)
 }
 
 async fn agree(
@@ -358,11 +357,9 @@ async fn change(
     // A task of its own: what is on disk has to count, also if the client does not wait for the answer.
     let changed = tokio::spawn(async move {
         let (daemon, place) = (Arc::clone(&state), root.clone());
-        let applied = spawn_blocking(move || apply(&place, &daemon.settings, &id));
-        applied.await.map_err(|_| ApiError::shutting_down())??;
+        off_the_way(move || apply(&place, &daemon.settings, &id)).await??;
         state.reload().await?;
-        let read = spawn_blocking(move || view(&root, &state.settings));
-        read.await.map_err(|_| ApiError::shutting_down())?
+        off_the_way(move || view(&root, &state.settings)).await?
     });
     changed.await.map_err(|_| ApiError::shutting_down())?.map(Json)
 }

@@ -1,5 +1,6 @@
 //! What authors of hooks are given: schemas, and skeletons written by `hookyard new`.
 
+mod explained;
 mod readers;
 pub(crate) mod schemas;
 mod skeletons;

@@ -173,6 +173,20 @@ fn a_project_of_copilot_is_connected_by_the_file_for_this_machine_and_only_what_
     }
 }
 
+/// Connects an agent with such a file of settings and disconnects it again, which leaves the file as it was. Returns the file in
+/// between: with entries if it is taken, else as it was, and `why` is said.
+fn connected(agent: &str, name: &str, before: &str, is_taken: bool, why: &str) -> String {
+    let home = Home::new();
+    let file = home.write(name, before);
+    let done = home.run(&["connect", agent]);
+    let after = fs::read_to_string(&file).unwrap();
+    assert_eq!(done.err.contains(why), !is_taken, "{agent}: {done:?}");
+    assert_eq!(after != before && after.contains(" relay "), is_taken, "{agent}: {after}");
+    home.run(&["disconnect", agent]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
+    after
+}
+
 #[test]
 fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
     for (agent, name, is_taken) in [
@@ -183,16 +197,9 @@ fn numbers_beyond_a_double_stay_where_the_agent_takes_them() {
         ("codebuddy", ".codebuddy/settings.json", true),
         ("codex", ".codex/hooks.json", false),
     ] {
-        let home = Home::new();
         let before = "{\"a\": 1e400,\n \"b\": [-1E+999]}";
-        let file = home.write(name, before);
-        let done = home.run(&["connect", agent]);
-        let after = fs::read_to_string(&file).unwrap();
-        assert_eq!(done.err.contains("number out of range"), !is_taken, "{agent}: {done:?}");
-        assert_eq!(after != before && after.contains(" relay "), is_taken, "{agent}: {after}");
+        let after = connected(agent, name, before, is_taken, "number out of range");
         assert!(after.contains("\"a\": 1e400,\n \"b\": [-1E+999]"), "{agent}: {after}");
-        home.run(&["disconnect", agent]);
-        assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
     }
 }
 
@@ -209,17 +216,9 @@ fn no_entry_is_written_behind_a_byte_order_mark_with_which_the_agent_does_not_re
         ("cursor", ".cursor/hooks.json", false),
         ("clawd", ".clawdcode/settings.json", false),
     ] {
-        let home = Home::new();
-        let before = "\u{feff}{\"version\": 1, \"hooks\": {}}";
-        let file = home.write(name, before);
-        let done = home.run(&["connect", agent]);
-        let after = fs::read_to_string(&file).unwrap();
         let why = "begins with a byte order mark, with which the agent does not read it: save it without the mark; \
                    it was not changed";
-        assert_eq!(done.err.contains(why), !is_read, "{agent}: {done:?}");
-        assert_eq!(after != before && after.contains(" relay "), is_read, "{agent}: {after}");
-        home.run(&["disconnect", agent]);
-        assert_eq!(fs::read_to_string(&file).unwrap(), before, "{agent}");
+        connected(agent, name, "\u{feff}{\"version\": 1, \"hooks\": {}}", is_read, why);
     }
 }
 

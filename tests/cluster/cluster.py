@@ -176,7 +176,11 @@ class Cluster:
                 raise RuntimeError(f"{party.name} has ended; see {log}:\n{tail(log)}")
             return condition()
 
-        wait_for(there, f"{party.name} to be ready; see {log}")
+        try:
+            wait_for(there, f"{party.name} to be ready")
+        except TimeoutError as late:
+            # The log may be removed with its cluster.
+            raise TimeoutError(f"{late}; {log} ends with:\n{tail(log)}") from late
 
     def wait_leader(self, seconds: float = 60) -> Store:
         """The server that leads the stream of halts."""

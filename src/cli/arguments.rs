@@ -73,7 +73,7 @@ Examples:
   hookyard status\tShow daemon status
   hookyard top\tLive view of hooks and runs
   hookyard ui\tOpen the daemon's page in a browser
-  hookyard log --follow\tShow what is blocked and why, live
+  hookyard log\tShow what was blocked and why
 
 Exit codes: 0 success; 1 the command failed or found errors; 2 invalid arguments.
 

@@ -14,7 +14,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{
-    daemon_flag::SocketFlag,
+    daemon_flag::{SocketFlag, StoppedDaemon},
     escape,
     exit::{CliError, CliResult, Exit},
     flags::JsonFlag,
@@ -22,7 +22,10 @@ use super::{
     screen::Screen,
     verdict_line::{VerdictLine, verdict_name},
 };
-use crate::{daemon::DaemonStatus, model::Verdict};
+use crate::{
+    daemon::{Client, ClientError, DaemonStatus},
+    model::Verdict,
+};
 
 const FOOTER: &str = "\
 Examples:
@@ -103,6 +106,40 @@ struct AuditFilter {
     /// Decisions before the end of this time, in UTC
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<String>,
+
+    /// What `hookyard log` shows.
+    #[arg(skip)]
+    notable: bool,
+}
+
+/// Where the audit of a daemon is.
+#[derive(Debug)]
+pub(super) enum AuditPlace {
+    File(PathBuf),
+    /// The daemon's standard output.
+    Stdout,
+    /// It writes none.
+    Nowhere,
+}
+
+impl AuditPlace {
+    /// That of the daemon of a client. Without one, it is the file that it has left.
+    ///
+    /// Returns an error if there is neither.
+    pub(super) fn of(client: &Client) -> Result<Self, CliError> {
+        match client.ask::<DaemonStatus>("GET", "/v1/status", None) {
+            Ok(status) => Ok(match status.audit.map(|audit| audit.to) {
+                None => Self::Nowhere,
+                Some(to) if to.starts_with('/') => Self::File(to.into()),
+                Some(_) => Self::Stdout,
+            }),
+            Err(error @ ClientError::Down { .. }) => {
+                let stopped = StoppedDaemon::at(client.socket());
+                stopped.audit().map(Self::File).ok_or_else(|| stopped.no_decisions(&error))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// The beginning of a time as lines have it.
@@ -134,20 +171,20 @@ impl AuditFilter {
             && (self.verdict.is_empty() || self.verdict.iter().any(|wanted| verdict == Some(wanted.as_str())))
             && self.since.as_ref().is_none_or(|since| at >= since.as_str())
             && self.until.as_ref().is_none_or(|until| at < until.as_str() || at.starts_with(until.as_str()))
+            && (!self.notable || VerdictLine::of_audit(line).is_notable())
     }
 }
 
 impl AuditCommand {
-    /// The last decisions that were more than to proceed.
-    pub(super) fn last_stops(
+    /// The last decisions in a file that `hookyard log` shows.
+    pub(super) fn last_notable(
+        file: PathBuf,
         number: usize,
         workspace_id: Option<String>,
-        socket: SocketFlag,
-        output: JsonFlag,
+        (socket, output): (SocketFlag, JsonFlag),
     ) -> Self {
-        let verdict = vec![Verdict::Ask, Verdict::Block, Verdict::Halt];
-        let filter = AuditFilter { workspace_id, verdict, ..AuditFilter::default() };
-        Self { file: None, filter, last: Some(number), follow: false, socket, output }
+        let filter = AuditFilter { workspace_id, notable: true, ..AuditFilter::default() };
+        Self { file: Some(file), filter, last: Some(number), follow: false, socket, output }
     }
 
     pub(super) fn run(self, screen: &Screen) -> CliResult {
@@ -178,16 +215,15 @@ impl AuditCommand {
 
     /// Where the daemon's audit is.
     fn file_of_daemon(&self) -> Result<PathBuf, CliError> {
-        let status: DaemonStatus = self.socket.interactive_client().ask("GET", "/v1/status", None)?;
-        match status.audit.map(|audit| audit.to) {
-            Some(to) if to.starts_with('/') => Ok(to.into()),
-            Some(_) => {
+        match AuditPlace::of(&self.socket.interactive_client())? {
+            AuditPlace::File(file) => Ok(file),
+            AuditPlace::Stdout => {
                 let help = "name the file that its standard output is kept in";
                 Err(CliError::with_help("the daemon writes its audit to standard output".to_owned(), help))
             }
-            None => {
-                let help = "`hookyard log --follow` shows what is blocked from now on; with `audit.to` in its settings, the \
-                            daemon keeps it; `hookyard audit FILE` searches a file";
+            AuditPlace::Nowhere => {
+                let help = "`hookyard log` shows what it has blocked lately; with `audit.to` in its settings, it keeps all \
+                            decisions in a file; `hookyard audit FILE` searches one";
                 Err(CliError::with_help("the daemon writes no audit".to_owned(), help))
             }
         }
@@ -220,7 +256,7 @@ impl AuditCommand {
             let text = if self.output.json {
                 escape::json(line.trim_end())
             } else {
-                VerdictLine::of_audit(&value).render(screen.out.paint)
+                VerdictLine::of_audit(&value).render(screen)
             };
             if let Some(text) = found.take(text) {
                 screen.print(&text)?;

@@ -1,4 +1,5 @@
-//! Which daemon a command talks to, how it is restarted, and how its errors are reported.
+//! Which daemon a command talks to, how it is restarted, what is known of one that does not run, and how its errors are
+//! reported.
 
 use std::{
     ffi::OsString,
@@ -10,10 +11,17 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{escape, exit::CliError};
+use super::{
+    escape,
+    exit::CliError,
+    flags::SettingsFlags,
+    paths::display_path,
+    settings::{VariablePolicy, file_to_change, settings_of},
+};
 use crate::{
-    config::DaemonStart,
+    config::{AuditDestination, ConnectionStore, DaemonCommand, DaemonStart, Settings},
     daemon::{Client, ClientError, default_control_socket, default_socket, percent_encoded},
+    model::{Diagnostic, Severity},
 };
 
 /// The variables with the daemon's sockets. The daemon reads them too.
@@ -93,6 +101,72 @@ pub(super) fn how_to_restart(start: Option<DaemonStart>) -> &'static str {
         Some(DaemonStart::Service) => "run `systemctl --user restart hookyard`",
         Some(DaemonStart::Manual) | None => "replace it with `hookyard serve --replace`",
     }
+}
+
+/// A daemon that does not run, by the record of connections and by its settings.
+#[derive(Debug)]
+pub(super) struct StoppedDaemon {
+    /// Whether the next event of a connected agent starts it.
+    is_on_demand: bool,
+    flags: SettingsFlags,
+    /// None if they cannot be read, or are those of another daemon.
+    settings: Option<Settings>,
+}
+
+impl StoppedDaemon {
+    /// The one that would listen at a socket.
+    pub(super) fn at(socket: &Path) -> Self {
+        let own = SettingsFlags { home: None, config: None, set: Vec::new() };
+        let settings = usable_settings(&own);
+        let is_its = |settings: &Settings| {
+            settings.listen.socket.clone().unwrap_or_else(|| default_socket(&variable)) == socket
+        };
+        let Some((is_on_demand, command)) = settings.as_ref().and_then(|known| recorded(known, socket))
+        else {
+            return Self { is_on_demand: false, flags: own, settings: settings.filter(is_its) };
+        };
+        let flags = SettingsFlags { home: command.home, config: command.config, ..own };
+        Self { is_on_demand, settings: usable_settings(&flags), flags }
+    }
+
+    /// The audit that it has left.
+    pub(super) fn audit(&self) -> Option<PathBuf> {
+        match self.settings.as_ref()?.audit.to.as_ref()? {
+            AuditDestination::File(file) if file.exists() => Some(file.clone()),
+            AuditDestination::File(_) | AuditDestination::Stdout => None,
+        }
+    }
+
+    /// The error of a command that wants to know what was decided.
+    pub(super) fn no_decisions(&self, error: &ClientError) -> CliError {
+        let start = if self.is_on_demand {
+            "the next event of a connected agent starts it"
+        } else {
+            "start it with `hookyard serve`, or name its socket with `--socket`"
+        };
+        let file = file_to_change(&self.flags)
+            .map_or_else(|_| "its settings".to_owned(), |file| display_path(&file));
+        let help = format!(
+            "{start}. What a daemon remembers ends with it: to keep decisions in a file, set `audit.to` in {file}; \
+             `hookyard audit FILE` searches one"
+        );
+        CliError::with_help(error, help)
+    }
+}
+
+/// The settings by these flags, if they have no errors.
+fn usable_settings(flags: &SettingsFlags) -> Option<Settings> {
+    let (settings, diagnostics) = settings_of(flags, VariablePolicy::Ignored).ok()?;
+    let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
+    (!diagnostics.iter().any(is_error)).then_some(settings)
+}
+
+/// How the daemon of the connected agents is started, if it is the one at this socket, and whether an event does it.
+fn recorded(settings: &Settings, socket: &Path) -> Option<(bool, DaemonCommand)> {
+    let record = ConnectionStore::of(settings, &variable)?.read().ok()?;
+    let command = record.daemon.filter(|daemon| daemon.socket == socket)?;
+    let is_on_demand = command.start == DaemonStart::OnDemand && !record.connections.is_empty();
+    Some((is_on_demand, command))
 }
 
 /// An environment variable that is not empty.

@@ -1,36 +1,54 @@
 //! A decision as one line of text: for `audit` and `log`.
 
-use std::fmt::Write;
+use std::{
+    borrow::Cow,
+    fmt::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use serde_json::Value;
 
-use super::{escape, paint::Paint};
-use crate::model::Verdict;
+use super::{escape, paint::Paint, screen::Screen, wrap};
+use crate::model::{Timestamp, Verdict};
 
 /// The longest reason or error that is shown, in characters.
 const LONGEST: usize = 300;
 
-/// A decision, from a line of the audit or an entry of the stream.
+/// What a line begins with that goes on with the one before. Reasons are indented less.
+const CONTINUED: &str = "\n    ";
+
+/// A decision, from a line of the audit, the daemon's memory or an entry of the stream.
 #[derive(Debug)]
 pub(super) struct VerdictLine<'v> {
-    at: &'v str,
+    at: Cow<'v, str>,
     /// Workspace, run.
     place: &'v Value,
     tool: Option<&'v str>,
-    /// Event, verdict, reason, hooks.
+    /// Event, verdict, reason.
     outcome: &'v Value,
+    /// What became of the hooks.
+    hooks: &'v Value,
 }
 
 impl<'v> VerdictLine<'v> {
     /// A line of the audit.
     pub(super) fn of_audit(line: &'v Value) -> Self {
-        let at = line["at"].as_str().unwrap_or_default();
-        Self { at, place: line, tool: line["tool"].as_str(), outcome: line }
+        let at = Cow::Borrowed(line["at"].as_str().unwrap_or_default());
+        Self { at, place: line, tool: line["tool"].as_str(), outcome: line, hooks: &line["hooks"] }
+    }
+
+    /// A decision as the daemon lists it.
+    pub(super) fn of_memory(kept: &'v Value) -> Self {
+        let at = Duration::from_millis(kept["at"].as_u64().unwrap_or_default());
+        let at = Cow::Owned(Timestamp::of(UNIX_EPOCH + at).to_string());
+        Self { at, place: kept, tool: kept["tool"].as_str(), outcome: kept, hooks: &kept["failures"] }
     }
 
     /// An outcome of the stream, which came at this time.
-    pub(super) fn of_stream(entry: &'v Value, at: &'v str) -> Self {
-        Self { at, place: entry, tool: None, outcome: &entry["outcome"] }
+    pub(super) fn of_stream(entry: &'v Value, at: SystemTime) -> Self {
+        let outcome = &entry["outcome"];
+        let at = Cow::Owned(Timestamp::of(at).to_string());
+        Self { at, place: entry, tool: None, outcome, hooks: &outcome["hooks"] }
     }
 
     /// The verdict; none in a line of a newer version.
@@ -38,41 +56,38 @@ impl<'v> VerdictLine<'v> {
         verdict_name(text(&self.outcome["verdict"])).ok()
     }
 
-    /// Whether a hook failed.
-    pub(super) fn has_failure(&self) -> bool {
-        self.failures().next().is_some()
+    /// Whether it asks, blocks or halts, or a hook failed.
+    pub(super) fn is_notable(&self) -> bool {
+        self.verdict().is_none_or(|verdict| verdict > Verdict::Allow) || self.failures().next().is_some()
     }
 
-    /// The line, and one for each hook that failed.
-    pub(super) fn render(&self, paint: Paint) -> String {
-        let name = text(&self.outcome["verdict"]);
-        let padded = format!("{:<7}", escape::line(name));
-        let verdict = self.verdict().map_or_else(|| padded.clone(), |known| paint.verdict(known, &padded));
-        let mut parts = vec![paint.dim(&escape::line(self.at)), verdict];
-        parts.push(escape::line(text(&self.outcome["event"])).into_owned());
-        parts.extend(self.tool.map(|tool| escape::short(tool, LONGEST)));
+    /// The line, and one for its reason and for each hook that failed. On a terminal, long lines are broken.
+    pub(super) fn render(&self, screen: &Screen) -> String {
+        self.render_at(screen.table_width(), screen.out.paint)
+    }
+
+    fn render_at(&self, width: Option<usize>, paint: Paint) -> String {
+        let mut lines = Words::new(width);
+        lines.add(&escape::line(&self.at), |at| paint.dim(at));
+        let name = format!("{:<7}", escape::line(text(&self.outcome["verdict"])));
+        lines.add(&name, |name| {
+            self.verdict().map_or_else(|| name.to_owned(), |known| paint.verdict(known, name))
+        });
+        lines.add(&escape::line(text(&self.outcome["event"])), str::to_owned);
+        if let Some(tool) = self.tool {
+            lines.add(&escape::short(tool, LONGEST), str::to_owned);
+        }
         if let Some(by) = self.outcome["by"].as_str() {
-            parts.push(format!("by {}", escape::line(by)));
+            lines.add(&format!("by {}", escape::line(by)), str::to_owned);
         }
-        parts.push(self.place());
-        parts.push(paint.dim(&escape::line(text(&self.outcome["decision_id"]))));
-        let mut lines = parts.join("  ");
-        if let Some(reason) = self.outcome["reason"].as_str() {
+        lines.add(&self.place(), str::to_owned);
+        lines.add(&escape::line(text(&self.outcome["decision_id"])), |id| paint.dim(id));
+        let reason = self.outcome["reason"].as_str().map(|reason| escape::short(reason, LONGEST));
+        for below in reason.into_iter().chain(self.failures().map(failure)) {
             // Writing to a string cannot fail.
-            _ = write!(lines, "\n  {}", escape::short(reason, LONGEST));
+            _ = write!(lines.text, "\n  {}", wrap::hanging(&below, width, 2));
         }
-        for hook in self.failures() {
-            let error = hook["error"].as_str().map(|error| format!(": {}", escape::short(error, LONGEST)));
-            let ended = text(&hook["ended"]);
-            let line = format!(
-                "\n  {} {}{}",
-                escape::line(text(&hook["hook"])),
-                escape::line(ended),
-                error.unwrap_or_default()
-            );
-            lines.push_str(&line);
-        }
-        lines
+        lines.text
     }
 
     /// Where the event belongs; why no hook was asked, where that is not known.
@@ -85,8 +100,45 @@ impl<'v> VerdictLine<'v> {
     }
 
     fn failures(&self) -> impl Iterator<Item = &'v Value> {
-        let hooks = self.outcome["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let hooks = self.hooks.as_array().map(Vec::as_slice).unwrap_or_default();
         hooks.iter().filter(|hook| !["completed", "cancelled"].contains(&text(&hook["ended"])))
+    }
+}
+
+/// Which hook failed, how and why.
+fn failure(hook: &Value) -> String {
+    let error = hook["error"].as_str().map(|error| format!(": {}", escape::short(error, LONGEST)));
+    let (name, ended) = (escape::line(text(&hook["hook"])), escape::line(text(&hook["ended"])));
+    format!("{name} {ended}{}", error.unwrap_or_default())
+}
+
+/// The parts of a line, of which those go to the next that do not fit.
+struct Words {
+    text: String,
+    width: Option<usize>,
+    /// How many characters the last line has.
+    used: usize,
+}
+
+impl Words {
+    fn new(width: Option<usize>) -> Self {
+        Self { text: String::new(), width, used: 0 }
+    }
+
+    /// Adds a part, as it is painted.
+    fn add(&mut self, part: &str, painted: impl FnOnce(&str) -> String) {
+        let length = part.chars().count();
+        let gap = match self.width {
+            _ if self.text.is_empty() => "",
+            Some(width) if self.used + 2 + length > width => {
+                self.used = 0;
+                CONTINUED
+            }
+            _ => "  ",
+        };
+        self.used += gap.trim_start_matches('\n').len() + length;
+        self.text.push_str(gap);
+        self.text.push_str(&painted(part));
     }
 }
 
@@ -118,9 +170,12 @@ mod tests {
             ],
         });
         let shown = VerdictLine::of_audit(&line);
-        assert_eq!((shown.verdict(), shown.has_failure()), (Some(Verdict::Block), true));
+        assert_eq!((shown.verdict(), shown.is_notable()), (Some(Verdict::Block), true));
         let expected = "2026-01-31T09:30:00.125Z  block    before_tool_dispatch  Bash  by guard  in shop/r\\x1b[2J  d-1\n  \
                         no\\nrm\n  slow timed_out: no answer";
-        assert_eq!(shown.render(Paint::Plain), expected);
+        assert_eq!(shown.render_at(None, Paint::Plain), expected);
+        let narrow = "2026-01-31T09:30:00.125Z  block  \n    before_tool_dispatch  Bash  by guard\n    in shop/r\\x1b[2J  d-1\n  \
+                      no\\nrm\n  slow timed_out: no answer";
+        assert_eq!(shown.render_at(Some(44), Paint::Plain), narrow);
     }
 }

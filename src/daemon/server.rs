@@ -21,7 +21,7 @@ use super::{
     ledger_claim::LedgerClaim,
     listeners::{AdmittedListeners, ListenerSource, OpenListeners},
     loading::StoppableStart,
-    page::DecisionHistory,
+    page::{DecisionHistory, HistoryScope},
     routes,
     ship::{Shipping, Spool},
     socket::{Socket, default_socket},
@@ -212,7 +212,8 @@ impl OpenParts {
         let exporter = Exporter::install();
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment);
-        let history = open.addresses.tcp.map(|_| Arc::<DecisionHistory>::default());
+        let scope = if open.addresses.tcp.is_some() { HistoryScope::All } else { HistoryScope::Notable };
+        let history = Arc::new(DecisionHistory::new(scope));
         let observers = Observers { audit, tracer, shipping, history };
         // The daemon that is replaced has the store open.
         let opened_now = if is_replacing { None } else { data.clone() };
@@ -233,7 +234,8 @@ async fn refuse_waiting(
     tokens: &Arc<TcpTokens>,
     error: &ServeError,
 ) {
-    let observers = Observers { audit: None, tracer: None, shipping: None, history: None };
+    let history = Arc::new(DecisionHistory::new(HistoryScope::Notable));
+    let observers = Observers { audit: None, tracer: None, shipping: None, history };
     // Without data, it starts.
     let Ok(orchestrator) = orchestrator(&settings, None, &observers, &open.addresses).await else { return };
     let parts = (Exporter::install(), observers);
@@ -291,7 +293,8 @@ async fn orchestrator(
             .collect(),
     };
     let builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
-    let mut builder = builder.own_listeners(listeners).load_options(LoadOptions::OF_DAEMON);
+    let builder = builder.own_listeners(listeners).load_options(LoadOptions::OF_DAEMON);
+    let mut builder = builder.observer(observers.history.clone());
     if let Some(data) = data {
         builder = builder.data(data);
     }
@@ -300,9 +303,6 @@ async fn orchestrator(
     }
     if let Some(tracer) = &observers.tracer {
         builder = builder.observer(tracer.clone());
-    }
-    if let Some(history) = &observers.history {
-        builder = builder.observer(history.clone());
     }
     builder.start().await
 }

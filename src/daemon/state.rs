@@ -86,8 +86,8 @@ pub(super) struct Observers {
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) tracer: Option<Arc<Tracer>>,
     pub(super) shipping: Option<Arc<Shipping>>,
-    /// The last decisions, where there is an address with the page.
-    pub(super) history: Option<Arc<DecisionHistory>>,
+    /// The last decisions.
+    pub(super) history: Arc<DecisionHistory>,
 }
 
 /// A workspace that a client of the API has registered.

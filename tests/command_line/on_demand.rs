@@ -177,6 +177,42 @@ fn the_first_event_starts_the_daemon_and_disconnecting_ends_it() {
 }
 
 #[test]
+fn what_was_blocked_is_shown_afterwards_and_without_a_daemon_it_is_said_how_to_keep_it() {
+    let home = Home::new();
+    home.connect();
+    assert!(is_denied(&home.event("PreToolUse"), "no"));
+    let log = |home: &Home| {
+        let done = home.command(&["log"]).env("HOOKYARD_TEST_HOME", home.path("home")).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (done.status.code(), text(done.stdout), text(done.stderr))
+    };
+    let (code, out, err) = log(&home);
+    assert!(
+        code == Some(0) && out.contains("Bash  by guard  in ") && out.ends_with("\n  no\n"),
+        "{out}{err}"
+    );
+    assert!(err.contains("as far back as the daemon remembers; with `audit.to` in its settings"), "{err}");
+    home.stop();
+    let (code, out, err) = log(&home);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        err.contains("the next event of a connected agent starts it. What a daemon remembers ends with it"),
+        "{err}"
+    );
+    assert!(err.contains("set `audit.to` in ") && err.contains("hookyard.yaml"), "{err}");
+    // Its settings name the audit, also while it does not run.
+    let settings = format!("trust: off\naudit: {{ to: {} }}\n", home.path("audit.jsonl").display());
+    write(&home.path("hookyard.yaml"), &settings);
+    assert!(is_denied(&home.event("PreToolUse"), "no"));
+    let running = log(&home);
+    home.stop();
+    let stopped = log(&home);
+    assert_eq!(running, stopped);
+    let (code, out, err) = running;
+    assert!(code == Some(0) && out.contains("by guard") && err.starts_with("from the audit "), "{out}{err}");
+}
+
+#[test]
 fn nothing_of_the_environment_of_an_agent_reaches_the_daemon() {
     let home = Home::new();
     home.connect();

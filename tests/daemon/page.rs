@@ -349,6 +349,48 @@ fn a_daemon_without_an_address_has_no_page_and_says_so() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("no address for browsers") && text.contains("listen.tcp"), "{text}");
-    assert_eq!(daemon.send("GET", "/v1/decisions", None).status, 409);
+    daemon.finish();
+}
+
+#[test]
+fn without_an_address_what_was_blocked_is_remembered_without_payloads() {
+    let fails = "name: fails\nevents: [before_tool_dispatch]\nmatcher: Write\non_error: ignore\nhandler:\n  type: command\n  command: exit 3\n";
+    let daemon = DaemonSetup::new()
+        .file("shop/.openharness/hooks/guard.yaml", GUARD)
+        .file("shop/.openharness/hooks/fails.yaml", fails)
+        .file(
+            "shop/.openharness/hooks/fine.yaml",
+            &fails.replace("exit 3", "true").replace("fails", "fine").replace("Write", "Read"),
+        )
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .serve();
+    let begun = daemon.get("/v1/decisions")["since"].as_u64().unwrap();
+    for tool in ["Read", "Bash", "Write"] {
+        let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": tool, "workspace_id": "shop",
+                            "tool_name": tool, "tool_input": { "command": "ls" } });
+        daemon.post("/v1/events", &event);
+    }
+    for query in ["", "?notable=true"] {
+        let listed = daemon.get(&format!("/v1/decisions{query}"));
+        let runs: Vec<_> = listed["decisions"].as_array().unwrap().iter().map(|one| &one["run_id"]).collect();
+        assert_eq!(
+            (runs, &listed["left_out"], listed["since"].as_u64()),
+            (vec![&json!("Write"), &json!("Bash")], &json!(0), Some(begun))
+        );
+        let failures = json!([{ "hook": "fails", "ended": "failed", "error": listed["decisions"][0]["failures"][0]["error"] }]);
+        assert_eq!(listed["decisions"][0]["failures"], failures);
+        assert_eq!(
+            (&listed["decisions"][1]["failures"], &listed["decisions"][1]["by"]),
+            (&json!([]), &json!("guard"))
+        );
+    }
+    let id =
+        daemon.get("/v1/decisions?tool=Bash")["decisions"][0]["decision_id"].as_str().unwrap().to_owned();
+    assert_eq!(daemon.get(&format!("/v1/decisions/{id}"))["reports"][0]["hook"], "guard");
+    for of in ["payload", "event", "trace"] {
+        let answer = daemon.control().send("GET", &format!("/v1/decisions/{id}/{of}"), None).unwrap();
+        let answer: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(answer["error"]["code"], "no_history", "{of}: {answer}");
+    }
     daemon.finish();
 }

@@ -119,7 +119,7 @@ fn no_command_that_asks_a_daemon_prints_a_secret() {
         &["status"],
         &["runs"],
         &["top", "--once", "--seconds", "1"],
-        &["log", "--all"],
+        &["log"],
         &["audit"],
         &["outbox", "list"],
         &["workspaces"],

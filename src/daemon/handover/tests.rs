@@ -20,6 +20,7 @@ use crate::{
     Orchestrator,
     config::{ListenSettings, Settings},
     daemon::{
+        page::{DecisionHistory, HistoryScope},
         startup::open_store,
         state::{DaemonAddresses, DaemonState, Observers},
         tokens::TcpTokens,
@@ -59,7 +60,8 @@ impl SimulatedDaemon {
         let tokens = Arc::new(TcpTokens::read(&ListenSettings::default()).expect("there are none"));
         let metrics = (Exporter::none(), ApiMeters::resolve(std::iter::empty()));
         let settings = Settings { watch: false, ..Settings::default() };
-        let observers = Observers { audit: None, tracer: None, shipping: None, history: None };
+        let history = Arc::new(DecisionHistory::new(HistoryScope::Notable));
+        let observers = Observers { audit: None, tracer: None, shipping: None, history };
         let state =
             DaemonState::new(orchestrator.clone(), settings, addresses, None, metrics, observers, &tokens);
         let files = tempfile::tempdir().expect("a directory");

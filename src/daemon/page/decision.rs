@@ -35,10 +35,19 @@ pub(in crate::daemon) struct DecisionSummary {
     hooks: usize,
     /// How many of them failed.
     failed: usize,
+    failures: Vec<HookFailure>,
     changed: bool,
     /// From the first hook's wait to the last one's end.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     duration: Duration,
+}
+
+/// How a hook failed.
+#[derive(Debug, Serialize)]
+struct HookFailure {
+    hook: String,
+    ended: Ended,
+    error: Option<String>,
 }
 
 /// A decision with what each hook did.
@@ -101,6 +110,11 @@ pub(super) fn brief(text: &str) -> &str {
     &text[..text.floor_char_boundary(BRIEF)]
 }
 
+/// Whether a hook that ended so has failed.
+pub(super) fn is_failure(ended: Ended) -> bool {
+    !matches!(ended, Ended::Completed | Ended::Cancelled)
+}
+
 /// Whether the payload of an event was too large to be kept.
 pub(super) fn lacks_payload(event: &Event) -> bool {
     event.targets.is_empty() && event.kind.target().is_some()
@@ -110,7 +124,14 @@ impl DecisionSummary {
     pub(super) fn of(finished: &FinishedEvent) -> Self {
         let FinishedEvent { run, event, outcome, at, redactor } = finished;
         let shown = |text: &str| redactor.text(text).into_owned();
+        let beginning = |text: &str| brief(&redactor.text(text)).to_owned();
         let failed = outcome.hooks.iter().filter(|report| report.error.is_some()).count();
+        let failures = outcome.hooks.iter().filter(|report| is_failure(report.ended));
+        let failures = failures.map(|report| HookFailure {
+            hook: shown(report.hook.as_str()),
+            ended: report.ended,
+            error: report.error.as_deref().map(beginning),
+        });
         Self {
             decision_id: outcome.decision_id.to_string(),
             at: millis(*at),
@@ -121,9 +142,10 @@ impl DecisionSummary {
             tool: event.attributes.tool_name.as_deref().map(shown),
             verdict: outcome.verdict,
             by: outcome.by.as_ref().map(|hook| shown(hook.as_str())),
-            reason: outcome.reason.as_deref().map(|reason| brief(&shown(reason)).to_owned()),
+            reason: outcome.reason.as_deref().map(beginning),
             hooks: outcome.hooks.len(),
             failed,
+            failures: failures.collect(),
             changed: !outcome.patched.is_empty(),
             duration: spanned(&outcome.hooks),
         }
@@ -245,7 +267,7 @@ fn spanned(hooks: &[HookReport]) -> Duration {
 }
 
 /// A moment in milliseconds since 1970.
-fn millis(at: SystemTime) -> u64 {
+pub(in crate::daemon) fn millis(at: SystemTime) -> u64 {
     u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 

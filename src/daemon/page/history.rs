@@ -1,23 +1,23 @@
 //! The last decisions, in memory: those that stopped something or had a hook that failed, and apart from them all others,
-//! so that many that went well push out none that did not.
+//! so that many that went well push out none that did not. Without the page, only the first are kept, and no payload.
 
 use std::{
     cmp::Reverse,
     collections::VecDeque,
     sync::Arc,
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
 
 use super::{
-    decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, brief},
+    decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, brief, is_failure},
     decision_trace::DecisionTrace,
     rule_trial::{MOST_EVENTS, RuleTrial, RuleTrialView},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
-    model::{Ended, HookReport, Targets, Verdict, WorkspaceId},
+    model::{HookReport, Targets, Verdict, WorkspaceId},
     registry::Snapshot,
 };
 
@@ -38,22 +38,46 @@ const LARGEST: usize = 1 << 20;
 const MOST_NOTES: usize = 16;
 
 /// The last decisions of a daemon.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::daemon) struct DecisionHistory {
+    scope: HistoryScope,
+    /// Those that stopped something or had a hook that failed.
     notable: Mutex<Ring>,
     others: Mutex<Ring>,
     /// Held while a rule is tried.
     trial: Mutex<()>,
 }
 
+/// Which decisions are kept, and what of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::daemon) enum HistoryScope {
+    /// All, with the payloads of their events: for the page.
+    All,
+    /// Those that stopped something or had a hook that failed, without payloads.
+    Notable,
+}
+
+/// The decisions that were asked for.
+#[derive(Debug)]
+pub(in crate::daemon) struct FoundDecisions {
+    /// The newest first.
+    pub(in crate::daemon) decisions: Vec<DecisionSummary>,
+    /// How many more there are.
+    pub(in crate::daemon) left_out: usize,
+    /// The moment since which none was pushed out.
+    pub(in crate::daemon) since: SystemTime,
+}
+
 /// A rule is tried already.
 #[derive(Debug)]
 pub(in crate::daemon) struct TrialUnderWay;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ring {
     kept: VecDeque<(FinishedEvent, usize)>,
     bytes: usize,
+    /// The moment of the last one that was pushed out; before there is one, that of the start.
+    since: SystemTime,
 }
 
 /// Which decisions are asked for.
@@ -66,6 +90,8 @@ pub(in crate::daemon) struct DecisionFilter {
     pub(in crate::daemon) verdict: Option<Verdict>,
     /// Only those with a hook that failed.
     pub(in crate::daemon) failed: bool,
+    /// Only those that stopped something or had a hook that failed.
+    pub(in crate::daemon) notable: bool,
     /// Only those at this moment or later.
     pub(in crate::daemon) since: Option<Duration>,
     /// Only those before this moment.
@@ -73,18 +99,29 @@ pub(in crate::daemon) struct DecisionFilter {
 }
 
 impl DecisionHistory {
-    /// The decisions that were asked for, newest first, and how many more there are.
-    pub(in crate::daemon) fn list(
-        &self,
-        filter: &DecisionFilter,
-        limit: usize,
-    ) -> (Vec<DecisionSummary>, usize) {
+    /// A history that begins now.
+    pub(in crate::daemon) fn new(scope: HistoryScope) -> Self {
+        let ring = || Mutex::new(Ring { kept: VecDeque::new(), bytes: 0, since: SystemTime::now() });
+        Self { scope, notable: ring(), others: ring(), trial: Mutex::default() }
+    }
+
+    /// Which decisions it keeps.
+    pub(in crate::daemon) fn scope(&self) -> HistoryScope {
+        self.scope
+    }
+
+    /// The decisions that were asked for.
+    pub(in crate::daemon) fn list(&self, filter: &DecisionFilter, limit: usize) -> FoundDecisions {
+        let mut since = self.notable.lock().since;
+        if self.scope == HistoryScope::All && !filter.notable {
+            since = since.max(self.others.lock().since);
+        }
         let mut found = self.matching(filter);
         found.sort_by_key(|finished| Reverse(finished.at));
         let left_out = found.len().saturating_sub(limit);
         found.truncate(limit);
         // Texts are only freed of secrets where they are shown.
-        (found.iter().map(DecisionSummary::of).collect(), left_out)
+        FoundDecisions { decisions: found.iter().map(DecisionSummary::of).collect(), left_out, since }
     }
 
     /// One decision with what each hook did.
@@ -148,7 +185,12 @@ impl DecisionHistory {
 
 impl OutcomeObserver for DecisionHistory {
     fn event_finished(&self, finished: FinishedEvent) {
-        let ring = if is_notable(&finished) { &self.notable } else { &self.others };
+        let (ring, finished) = match (self.scope, is_notable(&finished)) {
+            (HistoryScope::All, true) => (&self.notable, finished),
+            (HistoryScope::All, false) => (&self.others, finished),
+            (HistoryScope::Notable, true) => (&self.notable, without_texts(&finished)),
+            (HistoryScope::Notable, false) => return,
+        };
         // Freed after the lock: a large payload takes a while.
         let _gone = ring.lock().push(finished);
     }
@@ -171,6 +213,7 @@ impl Ring {
         while self.kept.len() > MOST_DECISIONS || self.bytes > MOST_BYTES {
             let Some((oldest, bytes)) = self.kept.pop_front() else { break };
             self.bytes -= bytes;
+            self.since = self.since.max(oldest.at);
             gone.push(oldest);
         }
         gone
@@ -208,6 +251,7 @@ impl DecisionFilter {
                 .is_none_or(|wanted| outcome.hooks.iter().any(|report| report.hook.as_str() == wanted))
             && self.verdict.is_none_or(|wanted| wanted == outcome.verdict)
             && (!self.failed || has_failed(finished))
+            && (!self.notable || is_notable(finished))
             && self.since.is_none_or(|since| at >= since)
             && self.until.is_none_or(|until| at < until)
     }
@@ -218,7 +262,7 @@ fn is_notable(finished: &FinishedEvent) -> bool {
 }
 
 fn has_failed(finished: &FinishedEvent) -> bool {
-    finished.outcome.hooks.iter().any(|report| !matches!(report.ended, Ended::Completed | Ended::Cancelled))
+    finished.outcome.hooks.iter().any(|report| is_failure(report.ended))
 }
 
 /// The approximate memory that is kept for a decision, in bytes.
@@ -272,8 +316,8 @@ mod tests {
     use crate::{
         RunRef,
         model::{
-            Address, DecisionId, Event, EventKind, Handler, HandlerKind, HookName, HookReport, HttpHandler,
-            HttpMethod, Outcome, Redactor, RunId, Secret, SecretText, SessionId,
+            Address, DecisionId, Ended, Event, EventKind, Handler, HandlerKind, HookName, HookReport,
+            HttpHandler, HttpMethod, Outcome, Redactor, RunId, Secret, SecretText, SessionId,
         },
     };
 
@@ -296,16 +340,16 @@ mod tests {
 
     #[test]
     fn what_went_well_pushes_out_nothing_that_did_not() {
-        let history = DecisionHistory::default();
+        let history = DecisionHistory::new(HistoryScope::All);
         history.event_finished(finished(1, "blocked", Verdict::Block, Ended::Completed));
         history.event_finished(finished(2, "failed", Verdict::Proceed, Ended::TimedOut));
         for number in 0..=MOST_DECISIONS as u64 {
             history.event_finished(finished(3 + number, "well", Verdict::Proceed, Ended::Completed));
         }
         let all = |filter: &DecisionFilter| {
-            let (found, left_out) = history.list(filter, 10_000);
-            assert_eq!(left_out, 0);
-            found.len()
+            let found = history.list(filter, 10_000);
+            assert_eq!(found.left_out, 0);
+            found.decisions.len()
         };
         assert_eq!(all(&DecisionFilter::default()), MOST_DECISIONS + 2);
         assert_eq!(all(&DecisionFilter { verdict: Some(Verdict::Block), ..DecisionFilter::default() }), 1);
@@ -317,15 +361,15 @@ mod tests {
         );
         assert_eq!(all(&DecisionFilter { hook: Some("other".into()), ..DecisionFilter::default() }), 0);
         assert_eq!(all(&DecisionFilter { tool: Some("Bash".into()), ..DecisionFilter::default() }), 0);
-        let (found, left_out) = history.list(&DecisionFilter::default(), 3);
-        assert_eq!((found.len(), left_out), (3, MOST_DECISIONS - 1));
+        let found = history.list(&DecisionFilter::default(), 3);
+        assert_eq!((found.decisions.len(), found.left_out), (3, MOST_DECISIONS - 1));
         let id = history.notable.lock().kept[0].0.outcome.decision_id.to_string();
         assert!(history.details(&id).is_some() && history.payload("unknown").is_none());
     }
 
     #[test]
     fn a_large_decision_is_kept_without_its_payload_and_shows_no_half_of_a_secret() {
-        let history = DecisionHistory::default();
+        let history = DecisionHistory::new(HistoryScope::All);
         let secret = "a-secret-of-a-hook-that-is-long";
         let mut large = finished(1, "large", Verdict::Block, Ended::Completed);
         let headers =
@@ -337,7 +381,7 @@ mod tests {
         let reason = format!("{}{secret}{}", "x".repeat(1990), "y".repeat(LARGEST));
         Arc::make_mut(&mut large.outcome).reason = Some(reason.into());
         history.event_finished(large);
-        let (found, _) = history.list(&DecisionFilter::default(), 9);
+        let found = history.list(&DecisionFilter::default(), 9).decisions;
         let shown = serde_json::to_string(&found).unwrap();
         assert!(found.len() == 1 && shown.contains("xxx") && !shown.contains("a-secret"), "{shown}");
         let kept = history.notable.lock().bytes;

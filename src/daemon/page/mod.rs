@@ -11,9 +11,9 @@ mod rule_trial;
 mod sessions;
 
 pub(super) use assets::{CONTENT_SECURITY_POLICY, PageFile, page_file};
-pub(super) use decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary};
+pub(super) use decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, millis};
 pub(super) use decision_trace::DecisionTrace;
-pub(super) use history::{DecisionFilter, DecisionHistory};
+pub(super) use history::{DecisionFilter, DecisionHistory, FoundDecisions, HistoryScope};
 pub(super) use live::LiveActivity;
 pub(super) use rule_trial::{RuleTrial, RuleTrialView};
 pub(super) use sessions::{PageLink, PageSessions, SignInError};

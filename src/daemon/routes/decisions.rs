@@ -21,7 +21,7 @@ use crate::{
         error::ApiError,
         page::{
             DecisionDetails, DecisionEvent, DecisionFilter, DecisionHistory, DecisionPayload,
-            DecisionSummary, DecisionTrace,
+            DecisionSummary, DecisionTrace, FoundDecisions, HistoryScope, millis,
         },
         schema::{Component, object, unsigned},
         state::DaemonState,
@@ -44,6 +44,11 @@ const HOOK: Parameter = Parameter::query("hook", "Only those that this hook was 
 const VERDICT: Parameter = Parameter::query("verdict", "Only those that ended so", verdict_name);
 const FAILED: Parameter =
     Parameter::query("failed", "Only those with a hook that failed", || json!({ "type": "boolean" }));
+const NOTABLE: Parameter = Parameter::query(
+    "notable",
+    "Only those that asked, blocked, halted or had a hook that failed",
+    || json!({ "type": "boolean" }),
+);
 const SINCE: Parameter =
     Parameter::query("since", "Only those since this moment, in milliseconds since 1970", moment);
 const UNTIL: Parameter =
@@ -64,6 +69,7 @@ struct DecisionsQuery {
     hook: Option<String>,
     verdict: Option<String>,
     failed: Option<bool>,
+    notable: Option<bool>,
     since: Option<u64>,
     until: Option<u64>,
     limit: Option<usize>,
@@ -74,12 +80,17 @@ struct DecisionsQuery {
 struct DecisionsView {
     decisions: Vec<DecisionSummary>,
     left_out: usize,
+    since: u64,
 }
 
 pub(super) static DECISIONS_VIEW: Component = Component::built("DecisionsView", || {
     let decisions = json!({ "type": "array", "items": { "type": "object" }, "description": "The decisions, newest first." });
     let left_out = unsigned("The number of decisions beyond the limit.");
-    object("The last decisions.", [("decisions", decisions), ("left_out", left_out)], &[])
+    let since = unsigned(
+        "The moment since which the daemon has forgotten none that it keeps, in milliseconds since 1970.",
+    );
+    let fields = [("decisions", decisions), ("left_out", left_out), ("since", since)];
+    object("The last decisions.", fields, &[])
 });
 
 pub(super) const DECISIONS: Route = Route {
@@ -91,11 +102,11 @@ pub(super) const DECISIONS: Route = Route {
         tag: "decisions",
         right: AccessRight::Read,
         summary: "List the last decisions, newest first.",
-        description: "They are kept in memory, where the daemon has a TCP address: the last 2,000 that asked, blocked, halted or had a hook that failed, and the last 2,000 others, of at most 16 MiB each, those of more than 1 MiB without their payload. The audit has all.",
-        parameters: &[ONE_WORKSPACE, RUN, TOOL, HOOK, VERDICT, FAILED, SINCE, UNTIL, LIMIT],
+        description: "They are kept in memory: the last 2,000 that asked, blocked, halted or had a hook that failed, and, where the daemon has a TCP address, the payloads of these and the last 2,000 others, of at most 16 MiB each, those of more than 1 MiB without their payload. The audit has all.",
+        parameters: &[ONE_WORKSPACE, RUN, TOOL, HOOK, VERDICT, FAILED, NOTABLE, SINCE, UNTIL, LIMIT],
         request: None,
         success: &[ok("The decisions", ResponseContent::Json(One(&DECISIONS_VIEW)))],
-        errors: &[INVALID_QUERY, NO_HISTORY],
+        errors: &[INVALID_QUERY],
         handler: |method| on(method, list),
     }],
 };
@@ -113,7 +124,7 @@ pub(super) const DETAILS: Route = Route {
         parameters: &[DECISION],
         request: None,
         success: &[ok("The decision", ResponseContent::Json(AnyObject))],
-        errors: &[UNKNOWN_DECISION, NO_HISTORY],
+        errors: &[UNKNOWN_DECISION],
         handler: |method| on(method, details),
     }],
 };
@@ -188,11 +199,14 @@ async fn list(
         hook: query.hook,
         verdict: query.verdict.as_deref().map(verdict).transpose()?,
         failed: query.failed.unwrap_or_default(),
+        notable: query.notable.unwrap_or_default(),
         since: query.since.map(since_epoch).transpose()?,
         until: query.until.map(since_epoch).transpose()?,
     };
-    let (decisions, left_out) = ask(&state, move |history| history.list(&filter, limit)).await?;
-    Ok(Json(DecisionsView { decisions, left_out }))
+    let history = Arc::clone(&state.observers.history);
+    let found = off_the_way(move || history.list(&filter, limit)).await?;
+    let FoundDecisions { decisions, left_out, since } = found;
+    Ok(Json(DecisionsView { decisions, left_out, since: millis(since) }))
 }
 
 fn since_epoch(moment: u64) -> Result<Duration, ApiError> {
@@ -207,7 +221,8 @@ async fn details(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
 ) -> Result<Json<DecisionDetails>, ApiError> {
-    ask(&state, move |history| history.details(&id)).await?.map(Json).ok_or_else(unknown_decision)
+    let history = Arc::clone(&state.observers.history);
+    off_the_way(move || history.details(&id)).await?.map(Json).ok_or_else(unknown_decision)
 }
 
 async fn event(
@@ -234,21 +249,24 @@ async fn trace(
     traced.map(Json).ok_or_else(unknown_decision)
 }
 
-/// Asks the history, which may have to free many texts of secrets.
+/// Asks a history with events, which may have to free many texts of secrets.
 async fn ask<T: Send + 'static>(
     state: &DaemonState,
     ask: impl FnOnce(&DecisionHistory) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let history = history(state)?;
+    let history = whole_history(state)?;
     off_the_way(move || ask(&history)).await
 }
 
-pub(super) fn history(state: &DaemonState) -> Result<Arc<DecisionHistory>, ApiError> {
-    state.observers.history.clone().ok_or_else(|| {
-        let message = "the daemon keeps no decisions, because it has no address for browsers";
-        let hint = "set `listen.tcp`, or search the audit with `hookyard audit`";
-        ApiError::new(StatusCode::CONFLICT, "no_history", message, hint)
-    })
+/// The history, if it has the events of its decisions.
+pub(super) fn whole_history(state: &DaemonState) -> Result<Arc<DecisionHistory>, ApiError> {
+    let history = &state.observers.history;
+    if history.scope() == HistoryScope::All {
+        return Ok(Arc::clone(history));
+    }
+    let message = "the daemon keeps no events, because it has no address for browsers";
+    let hint = "set `listen.tcp`, or search the audit with `hookyard audit`";
+    Err(ApiError::new(StatusCode::CONFLICT, "no_history", message, hint))
 }
 
 fn unknown_decision() -> ApiError {

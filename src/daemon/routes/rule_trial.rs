@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    decisions::history,
+    decisions::whole_history,
     extract::{ApiQuery, PathParameter, absent_workspace, workspace_id},
     operation::{
         BodySchema::{AnyObject, One},
@@ -147,7 +147,7 @@ async fn try_rule(
 ) -> Result<Json<TriedRuleView>, ApiError> {
     let bounds = share.body_bounds(SMALL_BODY_BYTES);
     let request: TrialRequest = request_body::read_as(&headers, body, bounds).await?;
-    let history = history(&state)?;
+    let history = whole_history(&state)?;
     let snapshot = snapshot(&state, &id)?;
     let tried = off_the_way(move || {
         let mut diagnostics = Vec::new();

@@ -67,7 +67,7 @@ pub(super) const INVALID_REGISTRATION: &[ErrorResponse] =
     &[(400, "The ID, the body or the directory is invalid")];
 pub(super) const NO_METRICS: &[ErrorResponse] = &[(404, "The embedding program collects the metrics itself")];
 pub(super) const NO_HISTORY: &[ErrorResponse] =
-    &[(409, "The daemon keeps no decisions, as it has no TCP address")];
+    &[(409, "The daemon keeps no events, as it has no TCP address")];
 pub(super) const NO_PAGE: &[ErrorResponse] = &[(409, "The daemon has no TCP address")];
 pub(super) const NO_PAGE_FILE: &[ErrorResponse] = &[(404, "The page has no such file")];
 pub(super) const NO_SESSION: &[ErrorResponse] = &[(404, "The request has no session of the page")];
@@ -89,7 +89,7 @@ pub(super) const NO_RULE_TEXT: &[ErrorResponse] = &[
     (409, "The hook is no rule, or its file is not as it was loaded"),
 ];
 pub(super) const NO_TRIAL: &[ErrorResponse] =
-    &[(409, "Another rule is being tried, or the daemon keeps no decisions, as it has no TCP address")];
+    &[(409, "Another rule is being tried, or the daemon keeps no events, as it has no TCP address")];
 pub(super) const NOT_REGISTERED: &[ErrorResponse] =
     &[(409, "The directory belongs to another workspace, or the daemon is a node of a cluster")];
 pub(super) const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] =

@@ -62,9 +62,79 @@ fn what_is_blocked_is_shown_live_without_an_audit() {
     assert_eq!((code, lines.len()), (Some(0), 4), "{lines:?}");
     assert!(lines[0].contains("block    before_tool_dispatch  by guard  in shop/r"), "{lines:?}");
     assert_eq!(lines[1], "  no shells");
-    for command in ["log", "audit"] {
-        let (code, lines, err) = run(&daemon, &[command]);
-        assert_eq!((code, lines.len()), (Some(1), 0), "there is no audit");
-        assert!(err.contains("`hookyard log --follow` shows what is blocked from now on"), "{err}");
+    let (code, lines, err) = run(&daemon, &["audit"]);
+    assert_eq!((code, lines.len()), (Some(1), 0), "there is no audit");
+    assert!(err.contains("`hookyard log` shows what it has blocked lately"), "{err}");
+}
+
+#[test]
+fn what_was_blocked_is_remembered_without_an_audit() {
+    let hooks = [
+        hook("guard", "Bash", "", "echo no shells >&2; exit 2"),
+        hook("open", "Open", "on_error: ignore", "exit 1"),
+        hook("fine", "Fine", "", "true"),
+    ];
+    let setting = DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }");
+    let daemon = hooks.iter().fold(setting, |setting, (path, text)| setting.file(path, text)).serve();
+    let (code, lines, err) = run(&daemon, &["log"]);
+    assert_eq!((code, lines.len()), (Some(1), 0), "nothing yet");
+    assert!(err.contains("nothing was asked, blocked or halted, and no hook failed, in the last"), "{err}");
+    for (number, tool) in ["Bash", "Fine", "Open", "Bash"].into_iter().enumerate() {
+        daemon.post("/v1/events", &event(&format!("r-{number}"), tool));
     }
+    let (code, lines, err) = run(&daemon, &["log"]);
+    assert_eq!((code, lines.len()), (Some(0), 6), "{lines:?}");
+    assert!(lines[0].contains("block    before_tool_dispatch  Bash  by guard  in shop/r-0"), "{lines:?}");
+    assert!(
+        lines[1] == "  no shells"
+            && lines[2].contains("Open  in shop/r-2")
+            && lines[3].starts_with("  open failed: "),
+        "{lines:?}"
+    );
+    assert!(
+        err.starts_with("3 decisions in the last ")
+            && err.contains("as far back as the daemon remembers; with `audit.to`"),
+        "{err}"
+    );
+    let (_, lines, err) = run(&daemon, &["log", "-n", "1", "--workspace-id", "shop"]);
+    assert!(
+        lines.len() == 2 && lines[0].contains("shop/r-3") && err.starts_with("the last 1 of 3 decisions in "),
+        "{lines:?} {err}"
+    );
+    let (_, lines, _) = run(&daemon, &["log", "--json"]);
+    let last: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    assert_eq!((lines.len(), &last["reason"], &last["run_id"]), (3, &json!("no shells"), &json!("r-3")));
+    daemon.finish();
+}
+
+#[test]
+fn what_is_followed_begins_with_what_is_remembered() {
+    let (path, guard) = hook("guard", "Bash", "", "echo no shells >&2; exit 2");
+    let daemon =
+        DaemonSetup::new().file(&path, &guard).settings("workspaces: { shop: { root: $DIR/shop } }").serve();
+    daemon.post("/v1/events", &event("before", "Bash"));
+    #[allow(clippy::disallowed_methods, reason = "it is run as its users run it")]
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hookyard"));
+    let out = daemon.path().join("followed");
+    command
+        .args(["log", "-f", "--socket"])
+        .arg(daemon.socket())
+        .stdout(fs::File::create(&out).unwrap())
+        .stderr(std::process::Stdio::null());
+    let mut log = command.spawn().unwrap();
+    let shown = || {
+        fs::read_to_string(&out)
+            .unwrap()
+            .lines()
+            .filter(|line| line.contains("by guard"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    wait_until("the past is shown", || shown().len() == 1);
+    daemon.post("/v1/events", &event("after", "Bash"));
+    wait_until("what comes is shown", || shown().len() == 2);
+    assert!(shown()[0].contains("in shop/before") && shown()[1].contains("in shop/after"), "{:?}", shown());
+    log.kill().unwrap();
+    log.wait().unwrap();
+    daemon.finish();
 }

@@ -1,6 +1,6 @@
 //! What a watcher of directories tells.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::SystemTime};
 
 use rustix::io::Errno;
 
@@ -24,6 +24,12 @@ pub(crate) enum FsEvent {
     Entry(PathBuf, OsString),
     /// A directory has changed itself, or is gone.
     Directory(PathBuf),
+    /// Entries of a directory may have come and gone since this time: who has read it meanwhile may have read them.
+    #[cfg_attr(
+        all(target_os = "linux", not(hookyard_portable)),
+        allow(dead_code, reason = "the kernel tells of each")
+    )]
+    Passing(PathBuf, SystemTime),
     /// Events are lost.
     #[cfg_attr(
         not(all(target_os = "linux", not(hookyard_portable))),

@@ -5,7 +5,7 @@ use std::{
     future::pending,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::io::Errno;
@@ -32,6 +32,9 @@ const MAX_CONCURRENT_VISITS: usize = 4;
 
 /// How often missing directories are looked for. Their parents would report them, but do not belong to the workspace.
 const ABSENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The longest that a load is taken to go on reading after it has begun.
+const LONGEST_LOAD: Duration = Duration::from_secs(1);
 
 /// Why a workspace is visited. Of two reasons for one visit, the greater one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,6 +190,14 @@ impl ReloadLoop {
                         debouncer.touch(id, now);
                     }
                 }
+                FsEvent::Passing(directory, since) => {
+                    for id in self.subscriptions.for_directory(directory) {
+                        let is_loading = self.visiting.values().any(|visiting| visiting == id);
+                        if is_loading || has_loaded_since(&self.context.orchestrator, id, *since) {
+                            debouncer.touch(id, now);
+                        }
+                    }
+                }
                 FsEvent::Overflow => {
                     tracing::warn!("the queue of file changes overflowed: all workspaces are reloaded");
                     for id in &self.subscriptions.all() {
@@ -277,6 +288,12 @@ impl ReloadLoop {
             self.queue_visit(id, VisitReason::Reload);
         }
     }
+}
+
+/// Whether a workspace may have been read since a time.
+fn has_loaded_since(orchestrator: &Orchestrator, id: &WorkspaceId, since: SystemTime) -> bool {
+    let since = since.checked_sub(LONGEST_LOAD).unwrap_or(SystemTime::UNIX_EPOCH);
+    orchestrator.load_report(id).is_some_and(|report| report.at >= since)
 }
 
 fn log_unwatchable(directory: &Path, error: Errno) {

@@ -55,6 +55,8 @@ struct WatchedDirectory {
 
 #[derive(Debug)]
 struct SeenDirectory {
+    /// Before it was looked at.
+    at: SystemTime,
     own: FileState,
     /// Its path without links: what was moved away and is reached by a link is in another place.
     place: PathBuf,
@@ -134,7 +136,12 @@ impl SeenDirectory {
                 seen.insert(entry.file_name(), FileState::of(&metadata, now));
             }
         }
-        Ok(Self { own: FileState::of(&own, now), place, entries: seen })
+        Ok(Self { at: now, own: FileState::of(&own, now), place, entries: seen })
+    }
+
+    /// Whether entries may have come and gone since, of which nothing is left but a later time of the directory.
+    fn had_passing_entries(&self, now: &Self) -> bool {
+        !self.own.is_settled || self.own.changed != now.own.changed
     }
 
     /// Whether another directory is at the path, or this one in another way.
@@ -238,7 +245,11 @@ impl DirectoryWatcher {
         match seen {
             Ok(seen) if !watched.seen.is_replaced_by(&seen) => {
                 let names = watched.seen.changed_names(&seen);
-                watched.seen = seen;
+                let is_passing = names.is_empty() && watched.seen.had_passing_entries(&seen);
+                let former = std::mem::replace(&mut watched.seen, seen);
+                if is_passing {
+                    return vec![FsEvent::Passing(path, former.at)];
+                }
                 names.into_iter().map(|name| FsEvent::Entry(path.clone(), name)).collect()
             }
             // Another directory, or none.
@@ -297,6 +308,23 @@ mod tests {
         assert!(!events.contains(&FsEvent::Entry(one, "y".into())), "{events:?}");
         fs::remove_file(other.join("z")).unwrap();
         until(&mut watcher, &FsEvent::Entry(other, "z".into())).await;
+    }
+
+    #[tokio::test]
+    async fn what_has_come_and_gone_between_two_looks_is_told_without_its_name() {
+        let here = tempfile::tempdir().unwrap();
+        let mut watcher = DirectoryWatcher::open().unwrap();
+        assert_eq!(watcher.add(here.path()), WatchResult::New);
+        let begun = watcher.directories[here.path()].seen.at;
+        fs::write(here.path().join("x"), "").unwrap();
+        fs::remove_file(here.path().join("x")).unwrap();
+        until(&mut watcher, &FsEvent::Passing(here.path().to_owned(), begun)).await;
+        // Nothing more is told of it.
+        while !watcher.directories[here.path()].seen.own.is_settled {
+            watcher.next_events().await.unwrap();
+        }
+        let nothing = tokio::time::timeout(3 * LOOK_PAUSE, watcher.next_events()).await;
+        assert!(nothing.is_err(), "{nothing:?}");
     }
 
     #[tokio::test]

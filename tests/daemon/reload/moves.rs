@@ -102,3 +102,25 @@ fn watching_can_be_off() {
     assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
     assert_eq!(word_of(&daemon, "shop"), "two");
 }
+
+#[test]
+fn what_was_there_only_while_it_was_read_is_gone_again() {
+    let daemon = shop(&[(GUARD, &guard("guard", "one"))]);
+    settles(&daemon);
+    let passing = daemon.path().join("shop/.openharness/hooks/passing.yaml");
+    for _ in 0..3 {
+        write(&passing, "name: passing\nevents: [run_failed]\nhandler: { type: command, command: 'true' }\n");
+        assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+        assert_eq!(hooks(&daemon, "shop"), 2);
+        fs::remove_file(&passing).unwrap();
+        wait_until("it is gone", || hooks(&daemon, "shop") == 1);
+    }
+    let aside = daemon.path().join("shop/aside");
+    for _ in 0..3 {
+        fs::rename(daemon.path().join(GUARD), &aside).unwrap();
+        assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+        assert_eq!(hooks(&daemon, "shop"), 0);
+        fs::rename(&aside, daemon.path().join(GUARD)).unwrap();
+        wait_until("the guard is back", || hooks(&daemon, "shop") == 1);
+    }
+}

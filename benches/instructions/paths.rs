@@ -19,8 +19,21 @@ use tokio::{
 
 use super::common::{hooks, orchestrator, place, tool_event, with_hook};
 
-pub(crate) const NAMES: &[&str] =
-    &["plan", "course", "dialect-claude", "dialect-gemini", "dispatch-native", "dispatch-rule", "lines"];
+pub(crate) const NAMES: &[&str] = &[
+    "plan",
+    "plan-10000-hooks",
+    "course",
+    "dialect-claude",
+    "dialect-gemini",
+    "dispatch-native",
+    "dispatch-1000-runs",
+    "dispatch-rule",
+    "lines",
+];
+
+/// Paths with more of what an event has nothing to do with, and the path that they must be as short as.
+pub(crate) const GROWN: &[(&str, &str)] =
+    &[("plan-10000-hooks", "plan"), ("dispatch-1000-runs", "dispatch-native")];
 
 const CLAUDE: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b.jsonl","cwd":"/srv/shop","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":{"command":"npm run lint -- --fix","description":"Lint the shop and mend what can be mended","timeout":120000}}"#;
 
@@ -38,14 +51,13 @@ pub(crate) const COUNTED: u64 = 1000;
 /// Takes a path.
 pub(crate) fn take(path: &str) {
     match path {
-        "plan" => plan(),
+        "plan" => plan(1_000),
+        "plan-10000-hooks" => plan(10_000),
         "course" => course(),
         "dialect-claude" => native(DialectName::Claude, CLAUDE),
         "dialect-gemini" => native(DialectName::Gemini, GEMINI),
-        "dispatch-native" => {
-            let runtime = runtime();
-            dispatch(&runtime, &runtime.block_on(orchestrator(5, "Bash")));
-        }
+        "dispatch-native" => dispatch_native(0),
+        "dispatch-1000-runs" => dispatch_native(1_000),
         "dispatch-rule" => {
             let runtime = runtime();
             let (workspace, orchestrator) = runtime.block_on(with_hook(RULE, Settings::default()));
@@ -76,9 +88,9 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// The hooks of an event, five of many.
-fn plan() {
-    let mut all = hooks(1_000, "^tool_#$");
+/// The hooks of an event, five of so many.
+fn plan(loaded: usize) {
+    let mut all = hooks(loaded, "^tool_#$");
     all.splice(..5, hooks(5, "^Bash$"));
     let snapshot = Snapshot::new(1, place(), all);
     let event = tool_event(1);
@@ -119,6 +131,16 @@ fn native(name: DialectName, event: &str) {
             black_box(dialect.write_response(&read, black_box(&outcome)));
         }
     });
+}
+
+/// Five hooks for each event, while so many other runs are open.
+fn dispatch_native(others: usize) {
+    let runtime = runtime();
+    let orchestrator = runtime.block_on(orchestrator(5, "Bash"));
+    for run in 2..others + 2 {
+        runtime.block_on(orchestrator.dispatch(tool_event(run))).expect("an outcome");
+    }
+    dispatch(&runtime, &orchestrator);
 }
 
 /// Events of one run, from the library's front door to their outcomes.

@@ -225,7 +225,7 @@ async fn search(
 ) -> Result<MeasuredBench, TargetGone> {
     let found = find_max::search(runner, &side.subject, &side.plan, goal).await?;
     let Some((plan, mut result)) = found.load else {
-        return Err(TargetGone("there was no time for a single rate; `--for` gives more".to_owned()));
+        return Err(TargetGone("it was interrupted before the first rate".to_owned()));
     };
     result.end = found.end;
     let overhead = runner.overhead(&side.subject, &plan).await;

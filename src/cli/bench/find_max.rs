@@ -5,7 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
+    super::units::precise_duration,
     load::{LoadEnd, LoadResult, LoadSubject},
+    page::quantile_name,
     rate_search::{LatencyGoal, RateSearch, StepVerdict},
     report::{FindMaxReport, FindMaxStep, is_too_late, milliseconds},
     runner::LoadRunner,
@@ -81,6 +83,7 @@ pub(super) async fn search(
     let LoadMode::Open { rate: first, .. } = plan.mode else {
         return Err(TargetGone("a closed loop has no rate to search".to_owned()));
     };
+    check_time(first, goal, bounds)?;
     let end = Instant::now() + bounds.time;
     let finder = MaxFinder { runner, subject, plan: plan.clone(), goal, bounds, end };
     let mut search = RateSearch::new(first, HIGHEST_RATE);
@@ -127,6 +130,19 @@ pub(super) async fn search(
     found.load = best.or(found.load).or_else(|| met.pop().map(|(_, load)| load));
     found.report.confirmed = search.is_confirmed();
     Ok(found)
+}
+
+/// Whether there is time to tell anything of the first rate.
+fn check_time(first: f64, goal: LatencyGoal, bounds: SearchBounds) -> Result<(), TargetGone> {
+    let needed = goal.step_length(first, bounds.step);
+    if needed > bounds.time {
+        return Err(TargetGone(format!(
+            "p{} takes {} to tell at {first} events per second, the first rate: `--for` gives more time, `--rate` begins higher",
+            quantile_name(goal.quantile),
+            precise_duration(needed),
+        )));
+    }
+    Ok(())
 }
 
 impl MaxFinder<'_> {

@@ -7,12 +7,16 @@ use rustix::process::Signal;
 use super::*;
 use crate::support::daemon::{Daemon, DaemonSetup};
 
+/// A rate and a goal that every daemon meets.
+const FIND_MAX: [&str; 9] = ["--rate", "50", "--find-max", "--p50", "10s", "--step", "100ms", "--for", "2s"];
+
 const TOKEN: &str = "a-token-of-many-letters";
 
 fn setup() -> DaemonSetup {
     DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", RULE)
         .file("mix.yaml", SCENARIO)
+        .file("tools.yaml", "events: [{ kind: before_tool_dispatch, match: Bash }]\n")
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false")
 }
 
@@ -63,6 +67,18 @@ fn a_daemon_is_measured_at_its_socket_of_lines() {
         assert_eq!(row(&report, "hooks", "hook", "guard")["runs"], tools["count"]);
         assert!(report["usage"]["resident_after_bytes"].as_u64().unwrap() > 1 << 20, "{report}");
     }
+    let lines_flags = ["--lines", lines.as_str(), "--socket", &socket, "--json", "-"];
+    let searched = load(&daemon, &[&lines_flags[..], &FIND_MAX].concat());
+    assert!([0, 4].contains(&searched.code), "{}", searched.err);
+    assert!(searched.json()["find_max"]["found"].as_f64().unwrap() >= 50.0, "{}", searched.out);
+    let versus = ["--concurrency", "4", "--versus", "tools.yaml", "--rounds", "4"];
+    let compared = load(&daemon, &[&lines_flags[..], &versus].concat());
+    assert!([0, 4].contains(&compared.code), "{}", compared.err);
+    let compared = compared.json();
+    let other = &compared["versus"]["other"];
+    assert_eq!((&other["target"], &other["failed"]), (&json!(format!("lines {lines}")), &json!(0)));
+    let rate = row(&compared["versus"], "ratios", "figure", "outcomes per second");
+    assert!(rate["interval"]["ratio"].is_number(), "{rate}");
     let none = load(&daemon, &["--lines", "/none.sock", "--socket", &socket]);
     assert_eq!((none.code, none.out.as_str()), (1, ""), "{}", none.err);
     assert!(none.err.contains("/none.sock"), "{}", none.err);

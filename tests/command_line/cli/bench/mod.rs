@@ -238,6 +238,14 @@ fn a_goal_that_no_rate_meets_has_an_exit_code_of_its_own() {
 }
 
 #[test]
+fn a_search_without_time_for_one_rate_says_how_much_it_needs() {
+    let done = bench(&place(), &["--rate", "100", "--find-max", "--p99", "10ms", "--for", "5s"]);
+    assert_eq!((done.code, done.out.as_str()), (1, ""), "{}", done.err);
+    assert!(done.err.contains("p99 takes 20.00 s to tell at 100 events per second"), "{}", done.err);
+    assert!(done.err.contains("`--for`") && done.err.contains("`--rate`"), "{}", done.err);
+}
+
+#[test]
 fn a_recording_is_sent_with_ids_of_its_own() {
     let place = place();
     let recorded = ["Bash", "Forbidden"].map(|tool| {

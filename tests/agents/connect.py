@@ -59,9 +59,10 @@ def gemini(session, port):
 def codex(session, port):
     config = session.home / ".codex"
     config.mkdir()
-    (config / "config.toml").write_text(
-        'model = "mock"\nmodel_provider = "mock"\n[model_providers.mock]\nname = "mock"\nwire_api = "responses"\n'
-        f'base_url = "http://127.0.0.1:{port}/v1"\n[projects."{session.project}"]\ntrust_level = "trusted"\n')
+    (config / "config.toml").write_bytes(
+        ('# Which model: ü 🦉\r\nmodel   = "mock" # by hand\nmodel_provider = "mock"\n\n\n\t# [hooks]\n[model_providers.mock]\n'
+         f'name = "mock"\nwire_api = "responses"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+         f'[projects."{session.project}"]\ntrust_level = "trusted" # the end').encode())
     subprocess.run(["git", "init", "-q", str(session.project)], check=True)
     command = ["codex", "exec", "--json", "--dangerously-bypass-hook-trust",
                "--dangerously-bypass-approvals-and-sandbox", "go"]
@@ -171,6 +172,7 @@ def try_agent(name, adopts):
     with Session(HOOKYARD) as session:
         file, settings, command, environment = installed(session, name, AGENTS[name][1])
         before = file.read_bytes()
+        beside = {path: path.read_bytes() for path in file.parent.glob("*.toml")}
         wrong += add_guard(session)
         adopt = ["--adopt"] if adopts else []
         code, said = hookyard(session, "connect", name, "--daemon", "on-demand", *adopt)
@@ -209,6 +211,7 @@ def try_agent(name, adopts):
             is_restored = json.loads(restored) == {**json.loads(now), "hooks": settings["hooks"]}
         if code != 0 or not is_restored:
             wrong.append(f"disconnect did not restore the settings: {said}")
+        wrong += [f"{path} differs" for path, text in beside.items() if path.read_bytes() != text]
     return wrong
 
 

@@ -1,4 +1,5 @@
-//! What the bucket has of a run whose state holds on all daemons: who goes on with it, and what hooks have done in it.
+//! What the bucket has of a run whose state holds on all daemons: who goes on with it, and what hooks have done in it. And what
+//! follows from it for a daemon.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,6 +20,35 @@ pub(in crate::store::shared) struct ClaimMessage {
     pub(in crate::store::shared) instance: String,
     /// What hooks have done in the run, without its halt.
     pub(in crate::store::shared) state: StoredRun,
+}
+
+/// The last message of a run in the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store::shared) struct LastClaim {
+    pub(in crate::store::shared) number: u64,
+    pub(in crate::store::shared) is_over: bool,
+    pub(in crate::store::shared) claim: Result<ClaimMessage, UnreadableMessage>,
+}
+
+/// What the bucket has of a run; number and epoch are 0 if it has nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::store::shared) struct FoundClaim {
+    pub(in crate::store::shared) number: u64,
+    pub(in crate::store::shared) epoch: u64,
+    pub(in crate::store::shared) state: StoredRun,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store::shared) enum Fate {
+    /// The bucket has it, under this number.
+    Committed(u64),
+    /// Another daemon has claimed the run.
+    Moved,
+    /// It has to be tried again.
+    Unknown,
+    /// An earlier attempt was written, under this number: it has to be tried again in place of that.
+    Earlier(u64),
 }
 
 /// It as it is written.
@@ -77,10 +107,72 @@ impl ClaimMessage {
         }
     }
 
+    /// The claim of a daemon on a run of which the bucket has this; one that is ending here begins anew. None if there were too many.
+    pub(in crate::store::shared) fn following(
+        key: &RunKey,
+        found: FoundClaim,
+        instance: &str,
+        is_ending: bool,
+    ) -> Option<Self> {
+        let state = if is_ending { StoredRun::default() } else { found.state };
+        let epoch = found.epoch.checked_add(1)?;
+        Some(Self { key: key.clone(), epoch, instance: instance.to_owned(), state })
+    }
+
+    /// What ends a run of which the bucket has this.
+    pub(in crate::store::shared) fn end(key: &RunKey, last: &LastClaim, instance: &str) -> Self {
+        // Claims go on to be counted: what was claimed before the end is not taken for what is claimed after it.
+        let epoch = last.claim.as_ref().map_or(0, |claim| claim.epoch);
+        Self { key: key.clone(), epoch, instance: instance.to_owned(), state: StoredRun::default() }
+    }
+
+    /// What became of this message, whose place in the bucket was taken: by another daemon, or by this one, if an earlier attempt
+    /// was written and not confirmed.
+    pub(in crate::store::shared) fn judged(&self, is_over: bool, last: Option<&LastClaim>) -> Fate {
+        let Some(last) = last else { return Fate::Moved };
+        if last.is_over {
+            return if is_over { Fate::Committed(last.number) } else { Fate::Moved };
+        }
+        match &last.claim {
+            Ok(found) if found.instance == self.instance && found.epoch == self.epoch => {
+                if !is_over && found.state == self.state {
+                    Fate::Committed(last.number)
+                } else {
+                    Fate::Earlier(last.number)
+                }
+            }
+            _ => Fate::Moved,
+        }
+    }
+
     /// The run that a message is about, also if the rest cannot be read.
     pub(in crate::store::shared) fn key_of(bytes: &[u8]) -> Option<RunKey> {
         let About { workspace, run } =
             serde_json::from_slice(bytes).ok().filter(|_| bytes.len() <= LONGEST)?;
         RunKey::of_texts(workspace, run)
+    }
+}
+
+impl LastClaim {
+    pub(super) fn of(number: u64, is_over: bool, bytes: &[u8]) -> Self {
+        Self { number, is_over, claim: ClaimMessage::decode(bytes) }
+    }
+
+    /// Whether it was written by another daemon, or ends the run.
+    pub(in crate::store::shared) fn is_of_another(&self, instance: &str) -> bool {
+        self.is_over || !self.claim.as_ref().is_ok_and(|claim| claim.instance == instance)
+    }
+
+    /// What is known of a run by its last message.
+    ///
+    /// Returns an error if that cannot be read.
+    pub(in crate::store::shared) fn found(self, key: &RunKey) -> Result<FoundClaim, String> {
+        let Self { number, is_over, claim } = self;
+        match claim {
+            Ok(claim) if claim.key != *key => Err("it is about another run".to_owned()),
+            Ok(claim) => Ok(FoundClaim { number, epoch: claim.epoch, state: claim.state }),
+            Err(_) if is_over => Ok(FoundClaim { number, ..FoundClaim::default() }),
+            Err(why) => Err(why.to_string()),
+        }
     }
 }

@@ -6,9 +6,9 @@
 //! message. If another daemon has claimed the run meanwhile, that fails: the event gets `moved`, and the daemon forgets what
 //! it knew of the state.
 
-mod message;
+pub(super) mod message;
 mod publisher;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 
@@ -36,9 +36,9 @@ use crate::{
     store::{Commitment, Moved, StoredRun},
 };
 
-use message::ClaimMessage;
+use message::{ClaimMessage, FoundClaim, LastClaim};
 pub(super) use publisher::publish;
-use table::ClaimTable;
+use table::{ClaimTable, Taken};
 
 /// How many runs are claimed at the same time, at most; of those that share a place, one after the other.
 const PLACES: usize = 1024;
@@ -137,15 +137,20 @@ impl RunClaims {
 
     async fn try_claim(&self, key: &RunKey, found: FoundClaim) -> Result<(u64, StoredRun), TryAgain> {
         let own = self.bucket.options();
-        let state = if self.table.lock().is_ending(key) { StoredRun::default() } else { found.state };
-        let epoch = found.epoch.checked_add(1).ok_or(TryAgain::Never)?;
-        let claim = ClaimMessage { key: key.clone(), epoch, instance: own.instance.clone(), state };
+        let number = found.number;
+        let is_ending = self.table.lock().is_ending(key);
+        let claim = ClaimMessage::following(key, found, &own.instance, is_ending).ok_or(TryAgain::Never)?;
         let bytes = claim.encode(&own.node).map_err(|_| TryAgain::Never)?;
-        let message = Message::put(bytes).after(Some(found.number));
+        let message = Message::put(bytes).after(Some(number));
+        let _claiming = Claiming::of(self, key);
         match self.bucket.write(&subject_of(key), message, PATIENCE).await {
             Ok(Put::Written(number)) => {
-                self.table.lock().taken(key, epoch, number, claim.state.clone());
-                Ok((epoch, claim.state))
+                let (settled, taken) = self.table.lock().taken(&claim, number, Instant::now());
+                settled.tell();
+                match taken {
+                    Taken::Here => Ok((claim.epoch, claim.state)),
+                    Taken::Over => Err(TryAgain::Contended),
+                }
             }
             Ok(Put::Taken | Put::Contended) => Err(TryAgain::Contended),
             Err(_) => Err(TryAgain::Unreachable),
@@ -156,22 +161,17 @@ impl RunClaims {
     ///
     /// Returns an error if it cannot be read.
     async fn find(&self, key: &RunKey) -> Result<FoundClaim, NotClaimed> {
-        let found = self.bucket.last(&subject_of(key)).await.map_err(|_| NotClaimed)?;
-        let Some(last) = found else { return Ok(FoundClaim::default()) };
-        if last.is_over {
-            return Ok(FoundClaim { number: last.number, ..FoundClaim::default() });
-        }
-        match ClaimMessage::decode(&last.bytes) {
-            Ok(claim) if claim.key == *key => {
-                Ok(FoundClaim { number: last.number, epoch: claim.epoch, state: claim.state })
-            }
-            other => {
-                let why =
-                    other.err().map_or_else(|| "it is about another run".to_owned(), |why| why.to_string());
-                tracing::error!(run = %key.run, %why, "the state of a run in the store of the cluster cannot be read");
-                Err(NotClaimed)
-            }
-        }
+        let last = self.last(key).await.map_err(|_| NotClaimed)?;
+        last.map_or_else(|| Ok(FoundClaim::default()), |last| last.found(key)).map_err(|why| {
+            tracing::error!(run = %key.run, %why, "the state of a run in the store of the cluster cannot be read");
+            NotClaimed
+        })
+    }
+
+    /// The last message of a run in the bucket.
+    async fn last(&self, key: &RunKey) -> Result<Option<LastClaim>, ClusterError> {
+        let last = self.bucket.last(&subject_of(key)).await?;
+        Ok(last.map(|last| LastClaim::of(last.number, last.is_over, &last.bytes)))
     }
 
     /// The epoch of the claim on a run, if it goes on here.
@@ -188,7 +188,10 @@ impl RunClaims {
 
     /// This daemon forgets a run, or the run is over.
     pub(super) fn leave(&self, key: &RunKey, is_over: bool) {
-        if self.table.lock().leave(key, is_over) {
+        if !is_over {
+            return self.table.lock().forget(key).tell();
+        }
+        if self.table.lock().end(key) {
             self.changed.notify_one();
         }
     }
@@ -228,19 +231,13 @@ impl RunClaims {
 
     /// Returns where the end is; at 0 if there is nothing to end.
     async fn try_end(&self, key: &RunKey) -> Result<Put, ClusterError> {
-        let subject = subject_of(key);
-        let Some(last) = self.bucket.last(&subject).await?.filter(|last| !last.is_over) else {
+        let Some(last) = self.last(key).await?.filter(|last| !last.is_over) else {
             return Ok(Put::Written(0));
         };
         let own = self.bucket.options();
-        let message = ClaimMessage {
-            key: key.clone(),
-            epoch: 0,
-            instance: own.instance.clone(),
-            state: StoredRun::default(),
-        };
+        let message = ClaimMessage::end(key, &last, &own.instance);
         let bytes = message.encode(&own.node).map_err(|why| ClusterError::Unreachable(why.to_string()))?;
-        self.bucket.write(&subject, Message::end(bytes).after(Some(last.number)), PATIENCE).await
+        self.bucket.write(&subject_of(key), Message::end(bytes).after(Some(last.number)), PATIENCE).await
     }
 
     /// What to wait for until the bucket has what an event has changed that began under the claim with this epoch; none if it
@@ -254,11 +251,14 @@ impl RunClaims {
     /// Takes in a message of the bucket about a run, with this number.
     pub(super) fn hear(&self, bytes: &[u8], is_over: bool, number: u64) {
         let Some(key) = ClaimMessage::key_of(bytes) else { return };
-        let place = self.table.lock().place_of(&key);
         // Most are about runs of other daemons, and the rest of them is not read.
-        let Some((epoch, _)) = place.filter(|(_, own)| *own < number) else { return };
-        let is_own = |claim: ClaimMessage| claim.instance == self.bucket.options().instance;
-        if is_over || !ClaimMessage::decode(bytes).is_ok_and(is_own) {
+        if !self.table.lock().concerns(&key, number)
+            || !LastClaim::of(number, is_over, bytes).is_of_another(&self.bucket.options().instance)
+        {
+            return;
+        }
+        let lost = self.table.lock().hear_of_another(&key, number);
+        if let Some(epoch) = lost {
             self.lose(&key, epoch);
         }
     }
@@ -267,7 +267,7 @@ impl RunClaims {
     pub(super) fn lose_all(&self) {
         let mut table = self.table.lock();
         for (key, epoch) in table.all() {
-            table.lost(&key, epoch);
+            table.lost(&key, epoch).tell();
         }
     }
 
@@ -275,23 +275,34 @@ impl RunClaims {
     fn lose(&self, key: &RunKey, epoch: u64) {
         if self.table.lock().is_news(key, epoch) {
             self.listener.moved(key);
-            self.table.lock().lost(key, epoch);
+            self.table.lock().lost(key, epoch).tell();
         }
     }
 
     /// Has the claims written again that are this old, before the bucket forgets them.
     pub(super) fn renew_old(&self, age: Duration) {
-        self.table.lock().renew_old(age);
+        self.table.lock().renew_old(age, Instant::now());
         self.changed.notify_one();
     }
 }
 
-/// What the bucket has of a run; number and epoch are 0 if it has nothing.
-#[derive(Debug, Clone, Default)]
-struct FoundClaim {
-    number: u64,
-    epoch: u64,
-    state: StoredRun,
+/// A claim of a run that is being written: what is heard of others meanwhile counts.
+struct Claiming<'c> {
+    claims: &'c RunClaims,
+    key: &'c RunKey,
+}
+
+impl<'c> Claiming<'c> {
+    fn of(claims: &'c RunClaims, key: &'c RunKey) -> Self {
+        claims.table.lock().begins(key);
+        Self { claims, key }
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        self.claims.table.lock().ends(self.key);
+    }
 }
 
 /// Why a claim was not written.

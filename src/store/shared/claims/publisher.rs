@@ -2,9 +2,17 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
-use super::{ClaimMessage, RunClaims, subject_of, table::UncommittedState};
+use super::{
+    RunClaims,
+    message::{ClaimMessage, Fate},
+    subject_of,
+    table::UncommittedState,
+};
 use crate::{
     model::RunKey,
     store::shared::publication::{Message, PATIENCE, Put},
@@ -16,21 +24,10 @@ const MOST_AT_ONCE: usize = 256;
 /// The wait after a state could not be written.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What became of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
-    /// The bucket has it, under this number.
-    Committed(u64),
-    /// Another daemon has claimed the run.
-    Moved,
-    /// It has to be tried again.
-    Unknown,
-}
-
 /// Writes changes until the task is dropped.
 pub(in crate::store::shared) async fn publish(claims: Arc<RunClaims>) {
     let mut under_way: HashSet<RunKey> = HashSet::new();
-    let mut writes: JoinSet<(UncommittedState, Written)> = JoinSet::new();
+    let mut writes: JoinSet<(UncommittedState, Fate)> = JoinSet::new();
     loop {
         let room = MOST_AT_ONCE - under_way.len();
         let changes = claims.table.lock().uncommitted(&under_way, room);
@@ -39,7 +36,7 @@ pub(in crate::store::shared) async fn publish(claims: Arc<RunClaims>) {
             let claims = Arc::clone(&claims);
             writes.spawn(async move {
                 let written = write(&claims, &change).await;
-                if written == Written::Unknown {
+                if matches!(written, Fate::Unknown | Fate::Earlier(_)) {
                     sleep(PAUSE).await;
                 }
                 (change, written)
@@ -57,18 +54,23 @@ pub(in crate::store::shared) async fn publish(claims: Arc<RunClaims>) {
     }
 }
 
-fn settle(claims: &RunClaims, change: &UncommittedState, written: Written) {
+fn settle(claims: &RunClaims, change: &UncommittedState, written: Fate) {
     match written {
-        Written::Committed(number) => claims.table.lock().committed(change, number),
-        Written::Moved => {
+        Fate::Committed(number) => claims.table.lock().committed(change, number, Instant::now()).tell(),
+        Fate::Moved => {
             claims.lose(&change.key, change.epoch);
-            claims.table.lock().failed(change);
+            claims.table.lock().failed(change).tell();
         }
-        Written::Unknown => claims.table.lock().failed(change),
+        Fate::Earlier(number) => {
+            let mut table = claims.table.lock();
+            table.found(&change.key, change.epoch, number);
+            table.failed(change).tell();
+        }
+        Fate::Unknown => claims.table.lock().failed(change).tell(),
     }
 }
 
-async fn write(claims: &RunClaims, change: &UncommittedState) -> Written {
+async fn write(claims: &RunClaims, change: &UncommittedState) -> Fate {
     let own = claims.bucket.options();
     let (subject, bucket) = (subject_of(&change.key), &claims.bucket);
     let message = ClaimMessage {
@@ -79,32 +81,15 @@ async fn write(claims: &RunClaims, change: &UncommittedState) -> Written {
     };
     let Ok(bytes) = message.encode(&own.node) else {
         tracing::error!(run = %change.key.run, "the state of a run is too long for the store of the cluster");
-        return Written::Moved;
+        return Fate::Moved;
     };
     let put = if change.state.is_some() { Message::put(bytes) } else { Message::end(bytes) };
     match bucket.write(&subject, put.after(Some(change.after)), PATIENCE).await {
-        Ok(Put::Written(number)) => Written::Committed(number),
-        Ok(Put::Taken | Put::Contended) => judged(claims, &subject, &message, change.state.is_none()).await,
-        Err(_) => Written::Unknown,
-    }
-}
-
-/// What became of a change whose place in the bucket was taken: by another daemon, or by this one, if an earlier attempt was
-/// written and not confirmed.
-async fn judged(claims: &RunClaims, subject: &str, message: &ClaimMessage, is_over: bool) -> Written {
-    let Ok(last) = claims.bucket.last(subject).await else { return Written::Unknown };
-    let Some(last) = last else { return Written::Moved };
-    if last.is_over {
-        return if is_over { Written::Committed(last.number) } else { Written::Moved };
-    }
-    match ClaimMessage::decode(&last.bytes) {
-        Ok(found) if found.instance == message.instance && found.epoch == message.epoch => {
-            if !is_over && found.state == message.state {
-                return Written::Committed(last.number);
-            }
-            claims.table.lock().found(&message.key, message.epoch, last.number);
-            Written::Unknown
-        }
-        _ => Written::Moved,
+        Ok(Put::Written(number)) => Fate::Committed(number),
+        Ok(Put::Taken | Put::Contended) => match claims.last(&change.key).await {
+            Ok(last) => message.judged(change.state.is_none(), last.as_ref()),
+            Err(_) => Fate::Unknown,
+        },
+        Err(_) => Fate::Unknown,
     }
 }

@@ -3,8 +3,12 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
+use tokio::time::Instant;
 
-use super::{message::ClaimMessage, table::ClaimTable};
+use super::{
+    message::{ClaimMessage, LastClaim},
+    table::{ClaimTable, Taken},
+};
 use crate::{
     model::{RunId, RunKey, WorkspaceId},
     store::{Moved, StoredHalt, StoredRun},
@@ -18,9 +22,17 @@ fn stops(stops_blocked: u8) -> StoredRun {
     StoredRun { stops_blocked, ..StoredRun::default() }
 }
 
+/// A claim that the bucket has.
+fn written(table: &mut ClaimTable, run: &RunKey, epoch: u64, number: u64, state: StoredRun) {
+    let claim = ClaimMessage { key: run.clone(), epoch, instance: "i".to_owned(), state };
+    let (settled, taken) = table.taken(&claim, number, Instant::now());
+    settled.tell();
+    assert_eq!(taken, Taken::Here);
+}
+
 /// A claim whose state is known here.
 fn take(table: &mut ClaimTable, run: &RunKey, epoch: u64, number: u64, state: StoredRun) {
-    table.taken(run, epoch, number, state);
+    written(table, run, epoch, number, state);
     table.adopted(run, epoch);
 }
 
@@ -35,12 +47,12 @@ fn a_change_is_answered_once_the_bucket_has_it() {
     assert_eq!((change.after, change.epoch, change.state.as_ref()), (10, 1, Some(&stops(1))));
     assert!(table.note(&run, stops(2)));
     let mut second = table.commitment(&run, 1).unwrap().unwrap();
-    table.committed(&change, 11);
+    table.committed(&change, 11, Instant::now()).tell();
     assert_eq!((first.try_recv(), second.try_recv().is_err()), (Ok(Ok(())), true));
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
     assert_eq!((change.after, change.state.as_ref()), (11, Some(&stops(2))));
     assert!(table.uncommitted(&HashSet::from([run.clone()]), 9).is_empty(), "one at a time");
-    table.committed(&change, 12);
+    table.committed(&change, 12, Instant::now()).tell();
     assert_eq!((second.try_recv(), table.uncommitted(&HashSet::new(), 9).len()), (Ok(Ok(())), 0));
 }
 
@@ -53,12 +65,12 @@ fn a_change_is_refused_once_another_daemon_has_claimed_the_run() {
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
     assert!(!table.is_news(&run, 7) && table.is_news(&run, 1) && !table.is_news(&run, 1));
     assert!(table.commitment(&run, 1).is_err(), "it is about to be told");
-    table.lost(&run, 7);
+    table.lost(&run, 7).tell();
     assert!(table.held(&run).is_some(), "another claim");
-    table.lost(&run, 1);
+    table.lost(&run, 1).tell();
     assert!(table.held(&run).is_none());
     assert!(waits.try_recv().is_err(), "it is being written, and the other daemon may have read it");
-    table.failed(&change);
+    table.failed(&change).tell();
     assert_eq!(waits.try_recv(), Ok(Err(Moved)), "who waits");
     assert!(table.uncommitted(&HashSet::new(), 9).is_empty(), "what comes late is nothing");
     assert!(
@@ -79,16 +91,16 @@ fn a_change_that_the_other_daemon_has_read_is_confirmed() {
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
     table.note(&run, stops(2));
     let mut second = table.commitment(&run, 1).unwrap().unwrap();
-    table.lost(&run, 1);
+    table.lost(&run, 1).tell();
     assert_eq!(second.try_recv(), Ok(Err(Moved)), "nobody has read that");
-    table.committed(&change, 11);
+    table.committed(&change, 11, Instant::now()).tell();
     assert_eq!(first.try_recv(), Ok(Ok(())));
 }
 
 #[test]
 fn what_other_daemons_have_left_is_not_taken_away_before_it_is_known() {
     let (mut table, run) = (ClaimTable::default(), key("r"));
-    table.taken(&run, 2, 10, stops(4));
+    written(&mut table, &run, 2, 10, stops(4));
     assert!(table.held(&run).is_none(), "events of the run wait");
     assert!(!table.note(&run, stops(1)), "an event of before that ends late");
     assert!(!table.note(&run, stops(4)), "it is adopted");
@@ -104,20 +116,54 @@ fn what_other_daemons_have_left_is_not_taken_away_before_it_is_known() {
 #[test]
 fn the_end_of_a_run_takes_its_state_with_it() {
     let (mut table, run) = (ClaimTable::default(), key("r"));
-    assert!(!table.leave(&run, true), "there is nothing to end");
+    assert!(!table.end(&run), "there is nothing to end");
     take(&mut table, &run, 1, 10, stops(1));
-    assert!(table.leave(&run, true) && table.is_ending(&run) && table.held(&run).is_none());
+    assert!(table.end(&run) && table.is_ending(&run) && table.held(&run).is_none());
     let mut waits = table.commitment(&run, 1).unwrap().unwrap();
     let change = table.uncommitted(&HashSet::new(), 9).pop().unwrap();
     assert_eq!((change.state.as_ref(), change.after), (None, 10));
-    table.committed(&change, 11);
+    table.committed(&change, 11, Instant::now()).tell();
     assert_eq!((waits.try_recv(), table.is_ending(&run)), (Ok(Ok(())), false));
     take(&mut table, &run, 1, 12, stops(1));
-    assert!(
-        !table.leave(&run, false) && table.held(&run).is_none(),
-        "only forgotten here: others may go on with it"
-    );
+    table.forget(&run).tell();
+    assert!(table.held(&run).is_none(), "only forgotten here: others may go on with it");
     assert!(table.uncommitted(&HashSet::new(), 9).is_empty());
+}
+
+#[test]
+fn an_end_is_not_told_of_a_run_that_another_daemon_goes_on_with() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    take(&mut table, &run, 1, 10, StoredRun::default());
+    assert!(table.note(&run, stops(1)) && table.end(&run));
+    let mut waits = table.commitment(&run, 1).unwrap().unwrap();
+    assert_eq!(table.hear_of_another(&run, 11), Some(1));
+    table.lost(&run, 1).tell();
+    assert_eq!(waits.try_recv(), Ok(Err(Moved)));
+}
+
+#[test]
+fn a_claim_that_was_taken_over_before_it_was_confirmed_is_none() {
+    let (mut table, run) = (ClaimTable::default(), key("r"));
+    let claim = ClaimMessage { key: run.clone(), epoch: 1, instance: "i".to_owned(), state: stops(1) };
+    for (heard, expected) in [(9, Taken::Here), (11, Taken::Over)] {
+        table.begins(&run);
+        assert!(table.concerns(&run, heard) && table.hear_of_another(&run, heard).is_none());
+        let (settled, taken) = table.taken(&claim, 10, Instant::now());
+        settled.tell();
+        table.ends(&run);
+        assert_eq!((taken, table.concerns(&run, 11)), (expected, expected == Taken::Here), "{heard}");
+        table.forget(&run).tell();
+    }
+}
+
+#[test]
+fn claims_are_counted_on_behind_an_end() {
+    let run = key("r");
+    let claim = ClaimMessage { key: run.clone(), epoch: 7, instance: "i".to_owned(), state: stops(1) };
+    let last = LastClaim { number: 10, is_over: false, claim: Ok(claim) };
+    let end = ClaimMessage::end(&run, &last, "other");
+    let found = LastClaim { number: 11, is_over: true, claim: Ok(end) }.found(&run).unwrap();
+    assert_eq!((found.number, found.epoch, &found.state), (11, 7, &StoredRun::default()));
 }
 
 #[test]
@@ -172,13 +218,13 @@ proptest! {
                     let Some((up_to, change)) = under_way.take() else { continue };
                     if is_own && change.after == number {
                         (number, stored) = (number + 1, up_to);
-                        table.committed(&change, number);
+                        table.committed(&change, number, Instant::now()).tell();
                     } else if change.epoch == epoch || !is_own {
-                        table.lost(&run, change.epoch);
+                        table.lost(&run, change.epoch).tell();
                     }
                 }
                 4 => (number, epoch, is_own) = (number + 1, epoch + 1, false),
-                5 if !is_own => table.lost(&run, claimed),
+                5 if !is_own => table.lost(&run, claimed).tell(),
                 _ => {}
             }
             for (change, mut waiter) in std::mem::take(&mut waits) {

@@ -1,6 +1,7 @@
 //! Models of what the daemons of a cluster promise with `cluster.halts: strict`, in every order in which messages, pauses,
-//! crashes and time may come: with all safeguards, and with one left out at a time, which must show. Claims have no model.
+//! crashes, lost answers and time may come: with all safeguards, and with one left out at a time, which must show.
 
+mod claims;
 mod halts;
 
 use std::fmt::Debug;

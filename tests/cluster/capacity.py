@@ -1,5 +1,6 @@
 """Processor time per event of each process, from /proc/PID/stat: directly at a node, and through the balancer. And how long an
-event takes of a run that a node knows, and of one that it does not know yet.
+event takes of a run that a node knows, and of one that it does not know yet: where nothing of the run is kept, and where a
+rule counts, for which strict nodes claim the run.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from hosts import Host
 from nodes import WORKSPACE
 
 
-def event_of(run: str, event: str) -> bytes:
-    """One that no hook wants."""
-    return json.dumps({
-        "event": "after_tool_dispatch", "session_id": run, "run_id": run, "event_id": event, "workspace_id": WORKSPACE,
-        "tool_name": "Bash", "tool_input": {}, "tool_output": "made",
-    }).encode()
+# What no hook wants, and what only a rule wants that counts.
+UNWANTED = {"event": "after_tool_dispatch", "tool_name": "Bash", "tool_input": {}, "tool_output": "made"}
+COUNTED = {"event": "prompt_submitted", "prompt": "make"}
+COUNTING = {
+    "name": "counting",
+    "events": [COUNTED["event"]],
+    "handler": {"type": "rule", "deny": 'run.count("prompt") > 1000000'},
+}
 
 
-async def ask(host: Host, run: str, event: str) -> None:
-    status, _, answer = await host.ask(run, event, event_of(run, event))
+async def ask(host: Host, run: str, event: str, kind: dict = UNWANTED) -> None:
+    whole = {"session_id": run, "run_id": run, "event_id": event, "workspace_id": WORKSPACE} | kind
+    status, _, answer = await host.ask(run, event, json.dumps(whole).encode())
     if status != 200:
         raise RuntimeError(f"an event was answered {status}: {answer.decode()}")
 
@@ -42,17 +46,17 @@ async def ask_on(place: tuple[str, str], lane: int, end: float) -> int:
     return count
 
 
-async def waits_ms(place: tuple[str, str], runs: int, seconds: float) -> list[float]:
+async def waits_ms(place: tuple[str, str], runs: int, kind: dict, seconds: float) -> list[float]:
     """How long each event took on one connection, of so many runs in turn; each of a run of its own without any."""
     host = Host(*place)
-    kind = f"{runs}-{time.monotonic_ns()}"
+    name = f"{runs}-{time.monotonic_ns()}"
     for number in range(runs):
-        await ask(host, f"{kind}-{number}", f"{kind}-{number}-first")
+        await ask(host, f"{name}-{number}", f"{name}-{number}-first", kind)
     waits: list[float] = []
     end = time.monotonic() + seconds
     while (begin := time.monotonic()) < end:
         number = len(waits)
-        await ask(host, f"{kind}-{number % runs if runs else number}", f"{kind}-{number}")
+        await ask(host, f"{name}-{number % runs if runs else number}", f"{name}-{number}", kind)
         waits.append((time.monotonic() - begin) * 1000)
     host.close()
     return waits
@@ -66,6 +70,8 @@ async def ask_all(place: tuple[str, str], options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hookyard-") as above:
         cluster = Cluster.make(Path(above) / "c", options.shape)
+        for node in cluster.nodes:
+            (node.directory / "workspace/.openharness/hooks/counting.yaml").write_text(json.dumps(COUNTING))
         try:
             cluster.up()
             print("| way | events | events/s | balancer µs | nodes µs | host µs |\n| --- | --- | --- | --- | --- | --- |")
@@ -73,9 +79,10 @@ def run(options: argparse.Namespace) -> int:
                 print(measured(way, cluster, (address, cluster.token()), options))
             print("\n| runs | events | p50 ms | p99 ms |\n| --- | --- | --- | --- |")
             place = (cluster.nodes[0].address, cluster.token())
-            for kind, runs in (("known", 20), ("new", 0)):
-                waits = asyncio.run(waits_ms(place, runs, options.seconds))
-                print(f"| {kind} | {len(waits)} | {percentile(waits, 0.5):.2f} | {percentile(waits, 0.99):.2f} |")
+            kinds = (("known", 20, UNWANTED), ("new", 0, UNWANTED), ("known, counted", 20, COUNTED), ("new, counted", 0, COUNTED))
+            for name, runs, kind in kinds:
+                waits = asyncio.run(waits_ms(place, runs, kind, options.seconds))
+                print(f"| {name} | {len(waits)} | {percentile(waits, 0.5):.2f} | {percentile(waits, 0.99):.2f} |")
         finally:
             cluster.down()
     return 0

@@ -13,14 +13,16 @@ use std::{
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use url::Position;
 
 use super::{
     daemon_flag::ControlSocketFlags,
-    exit::{CliError, CliResult, Exit},
+    exit::{CliResult, Exit},
     flags::JsonFlag,
     screen::Screen,
     units::coarse_duration,
 };
+use crate::model::Address;
 
 const FOOTER: &str = "\
 Examples:
@@ -49,8 +51,8 @@ pub(super) struct UiCommand {
     #[arg(long)]
     no_open: bool,
 
-    /// Where browsers reach the daemon, if that is not its own TCP address
-    #[arg(long, value_name = "URL")]
+    /// Where browsers reach the daemon, if that is not its own TCP address: `https://…`, or `http://…` on this machine
+    #[arg(long, value_name = "URL", value_parser = page_base)]
     url: Option<String>,
 
     #[command(flatten)]
@@ -85,7 +87,7 @@ impl UiCommand {
             self.sockets.event_socket.interactive_client().ask("POST", "/v1/page/link", None)?
         };
         let base = match &self.url {
-            Some(url) => checked(url)?.to_owned(),
+            Some(base) => base.clone(),
             None => format!("http://{}", reachable(link.address)),
         };
         let url = format!("{base}{}", link.path);
@@ -103,18 +105,22 @@ impl UiCommand {
     }
 }
 
-/// Returns an error if this is not where a page could be: it is what the secret is sent to.
-fn checked(url: &str) -> Result<&str, CliError> {
-    let base = url.trim_end_matches('/');
-    let host = base.strip_prefix("https://").or_else(|| base.strip_prefix("http://"));
-    let is_plain = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']);
-    if host.is_some_and(is_plain) {
-        return Ok(base);
+/// Reads where a page is: scheme, host and port, which is what secrets are sent to.
+fn page_base(text: &str) -> Result<String, String> {
+    const USAGE: &str = "give scheme and host, such as `https://hooks.example.com`";
+    let address = Address::parse(text).map_err(|error| format!("{error}; {USAGE}"))?;
+    let url = address.url();
+    if address.socket().is_some() || !matches!(&url[Position::AfterPort..], "" | "/") {
+        return Err(format!("the address of a page has nothing else; {USAGE}"));
     }
-    Err(CliError::with_help(
-        "`--url` is not an address of a page",
-        "give scheme and host, such as `https://hooks.example.com`",
-    ))
+    if !address.is_safe_on_the_way() {
+        return Err(
+            "over `http://`, secrets are sent to this machine only; use `https://`, or forward the port with `ssh -L` and \
+             leave `--url` out"
+                .to_owned(),
+        );
+    }
+    Ok(url.origin().ascii_serialization())
 }
 
 /// An address that a browser on this machine can ask.
@@ -177,13 +183,26 @@ mod tests {
 
     #[test]
     fn the_secret_goes_to_a_page_only() {
-        for url in ["https://hooks.example.com", "http://127.0.0.1:8787/"] {
-            assert!(checked(url).is_ok(), "{url}");
+        for (url, base) in [
+            ("https://hooks.example.com", "https://hooks.example.com"),
+            ("https://hooks.example.com:8443/", "https://hooks.example.com:8443"),
+            ("http://127.0.0.1:8787/", "http://127.0.0.1:8787"),
+            ("http://localhost:8787", "http://localhost:8787"),
+            ("http://[::1]:8787", "http://[::1]:8787"),
+        ] {
+            assert_eq!(page_base(url).as_deref(), Ok(base), "{url}");
         }
-        for url in
-            ["", "hooks.example.com", "ftp://x", "https://", "https://x/?a=", "https://a@b", "https://x/y"]
-        {
-            assert!(checked(url).is_err(), "{url}");
+        for url in [
+            "",
+            "hooks.example.com",
+            "ftp://x",
+            "https://",
+            "https://x/?a=",
+            "https://a@b",
+            "https://x/y",
+            "unix:/s:/",
+        ] {
+            assert!(page_base(url).is_err(), "{url}");
         }
     }
 

@@ -23,7 +23,6 @@ use super::{
     listener_share::{CountedBody, ListenerShare},
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
     state::{DaemonState, RequestContext},
-    tokens::TokensReplaced,
 };
 use crate::model::EventOrigin;
 
@@ -127,9 +126,9 @@ impl Admission {
         }
         // Looked at before the token is checked: one that is replaced meanwhile ends the stream.
         if STREAMS.contains(&route.path)
-            && let Some(replaced) = auth.tokens_replaced(request.uri(), request.headers())
+            && let Some(access) = auth.stream_access(request.uri(), request.headers())
         {
-            request.extensions_mut().insert(TokensReplaced(replaced));
+            request.extensions_mut().insert(access);
         }
         let change = ClientChange::of(route, &request);
         let response = match self.authorize(auth, route, &request) {

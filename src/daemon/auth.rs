@@ -9,13 +9,12 @@ use axum::http::{
 };
 use rustix::process::{Pid, geteuid};
 use tokio::net::unix::UCred;
-use tokio_util::sync::CancellationToken;
 
 pub(super) use super::access::{AccessRight, Denial};
 use super::{
     access::SEC_FETCH_SITE,
     page::PageSessions,
-    tokens::{TcpTokens, Token, TokenPair},
+    tokens::{StreamAccess, TcpTokens, Token, TokenPair},
 };
 use crate::{
     handler::command::{self, Lineage},
@@ -77,11 +76,13 @@ impl ListenerAuth {
         matches!(self, Self::EventSocket)
     }
 
-    /// Cancelled when the token or the session of a request is no longer valid.
-    pub(super) fn tokens_replaced(&self, uri: &Uri, headers: &HeaderMap) -> Option<CancellationToken> {
+    /// What a request for a stream is authorized by, if that can end.
+    pub(super) fn stream_access(&self, uri: &Uri, headers: &HeaderMap) -> Option<StreamAccess> {
         match self {
-            Self::Tcp(tokens) if PageSessions::are_meant(headers) => tokens.sessions.ended(uri, headers),
-            Self::Tcp(tokens) => Some(tokens.current().replaced()),
+            Self::Tcp(tokens) if PageSessions::are_meant(headers) => {
+                tokens.sessions.stream(uri, headers).map(|stream| StreamAccess::Session(Arc::new(stream)))
+            }
+            Self::Tcp(tokens) => Some(StreamAccess::Tokens(tokens.current().replaced())),
             Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly { .. } => None,
         }
     }

@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::page::PageSessions;
+use super::page::{PageSessions, SessionStream};
 use crate::{
     config::{self, ListenSettings},
     run::EventSender,
@@ -106,9 +106,24 @@ impl TokenPair {
     }
 }
 
-/// In the extensions of a request whose response has no end: cancelled when the client must authorize itself again.
+/// In the extensions of a request whose response has no end: what it was authorized by, which ends that response.
 #[derive(Debug, Clone)]
-pub(super) struct TokensReplaced(pub(super) CancellationToken);
+pub(super) enum StreamAccess {
+    /// Tokens, until this is cancelled since they were replaced.
+    Tokens(CancellationToken),
+    /// A session of the page.
+    Session(Arc<SessionStream>),
+}
+
+impl StreamAccess {
+    /// Returns when the client must authorize itself again.
+    pub(super) async fn ended(&self) {
+        match self {
+            Self::Tokens(replaced) => replaced.cancelled().await,
+            Self::Session(stream) => stream.ended().await,
+        }
+    }
+}
 
 /// The tokens of a TCP address.
 #[derive(Debug)]

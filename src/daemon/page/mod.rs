@@ -16,4 +16,4 @@ pub(super) use decision_trace::DecisionTrace;
 pub(super) use history::{DecisionFilter, DecisionHistory, FoundDecisions, HistoryScope};
 pub(super) use live::LiveActivity;
 pub(super) use rule_trial::{RuleTrial, RuleTrialView};
-pub(super) use sessions::{PageLink, PageSessions, SignInError};
+pub(super) use sessions::{PageLink, PageSessions, SessionStream, SignInError};

@@ -3,7 +3,7 @@
 //! A session has two secrets. The cookie is out of reach for scripts; but browsers send it to every port of a host, so each
 //! request also has a token in a header, which only pages of this origin know.
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use axum::http::{
     HeaderMap, HeaderName, Uri,
@@ -14,7 +14,7 @@ use ring::{
     digest::{SHA256, digest},
     rand::{SecureRandom, SystemRandom},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,10 +31,12 @@ pub(super) const LINK_LIFETIME: Duration = Duration::from_mins(2);
 /// How long a session lasts at most: a working day.
 const SESSION_LIFETIME: Duration = Duration::from_hours(12);
 
-/// How long a session lasts without a request, which an open page sends every few seconds.
+/// How long a session lasts without a request and without a stream. An open page has a stream, also in a tab behind others,
+/// where browsers let no page send anything for long.
 const SESSION_IDLE: Duration = Duration::from_hours(1);
 
-/// How many links may be open, and how many sessions there may be; the oldest make room.
+/// How many links of a right may be open, and how many sessions of a right there may be; the oldest of the same right make
+/// room, so that who may read ends no session that may control.
 const MOST: usize = 64;
 
 /// The bytes of a secret. They cannot be guessed.
@@ -67,7 +69,23 @@ struct PageSession {
     /// The host that the page was loaded from, with its port.
     host: String,
     began: Instant,
+    used: Arc<Mutex<LastUse>>,
+    ended: CancellationToken,
+}
+
+/// When a session was used last.
+#[derive(Debug)]
+struct LastUse {
     seen: Instant,
+    /// The open streams, which use it all the time.
+    streams: usize,
+}
+
+/// An open stream of a session, which is not idle while this is there.
+#[derive(Debug)]
+pub(in crate::daemon) struct SessionStream {
+    used: Arc<Mutex<LastUse>>,
+    latest: Instant,
     ended: CancellationToken,
 }
 
@@ -112,7 +130,7 @@ impl PageSessions {
         let code = secret()?;
         let mut known = self.0.lock();
         known.forget_expired();
-        make_room(&mut known.links);
+        make_room(&mut known.links, right, |link| link.right);
         known.links.push_back(OpenLink { code: hash(&code), right, made: Instant::now() });
         Ok(PageLink { code, lifetime: LINK_LIFETIME })
     }
@@ -138,9 +156,7 @@ impl PageSessions {
         known.forget_expired();
         let place = known.links.iter().position(|link| link.code == code).ok_or(SignInError::BadLink)?;
         let link = known.links.remove(place).ok_or(SignInError::BadLink)?;
-        if known.sessions.len() >= MOST
-            && let Some(oldest) = known.sessions.pop_front()
-        {
+        if let Some(oldest) = make_room(&mut known.sessions, link.right, |session| session.right) {
             oldest.ended.cancel();
         }
         let now = Instant::now();
@@ -150,7 +166,7 @@ impl PageSessions {
             right: link.right,
             host: host.to_owned(),
             began: now,
-            seen: now,
+            used: Arc::new(Mutex::new(LastUse { seen: now, streams: 0 })),
             ended: CancellationToken::new(),
         });
         // Over TLS, the browser keeps the cookie to this host and off plain connections.
@@ -168,7 +184,7 @@ impl PageSessions {
         right: AccessRight,
     ) -> Result<(), Denial> {
         let granted = self.with_session(uri, headers, |session| {
-            session.seen = Instant::now();
+            session.used.lock().seen = Instant::now();
             session.right
         });
         match granted {
@@ -189,14 +205,18 @@ impl PageSessions {
         })
     }
 
-    /// Cancelled when the session of a request has ended.
-    pub(in crate::daemon) fn ended(&self, uri: &Uri, headers: &HeaderMap) -> Option<CancellationToken> {
-        self.with_session(uri, headers, |session| session.ended.clone())
+    /// Opens a stream of the session of a request.
+    pub(in crate::daemon) fn stream(&self, uri: &Uri, headers: &HeaderMap) -> Option<SessionStream> {
+        self.with_session(uri, headers, |session| {
+            session.used.lock().streams += 1;
+            let latest = session.began + SESSION_LIFETIME;
+            SessionStream { used: Arc::clone(&session.used), latest, ended: session.ended.clone() }
+        })
     }
 
     /// Ends the session of a request. Returns whether it had one.
     pub(in crate::daemon) fn sign_out(&self, uri: &Uri, headers: &HeaderMap) -> bool {
-        let ended = self.ended(uri, headers);
+        let ended = self.with_session(uri, headers, |session| session.ended.clone());
         if let Some(ended) = &ended {
             ended.cancel();
         }
@@ -216,7 +236,7 @@ impl PageSessions {
         &self,
         uri: &Uri,
         headers: &HeaderMap,
-        read: impl FnOnce(&mut PageSession) -> T,
+        read: impl FnOnce(&PageSession) -> T,
     ) -> Option<T> {
         let host = request_host(uri, headers)?;
         let token = hash(headers.get(PAGE_TOKEN)?.to_str().ok()?);
@@ -228,7 +248,7 @@ impl PageSessions {
         }
         let mut known = self.0.lock();
         known.forget_expired();
-        let session = known.sessions.iter_mut().find(|session| session.token == token)?;
+        let session = known.sessions.iter().find(|session| session.token == token)?;
         let has_cookie = cookies(headers).any(|value| hash(value) == session.cookie);
         (has_cookie && session.host == host).then(|| read(session))
     }
@@ -238,12 +258,37 @@ impl Known {
     fn forget_expired(&mut self) {
         self.links.retain(|link| link.made.elapsed() < LINK_LIFETIME);
         self.sessions.retain(|session| {
-            let lasts = session.began.elapsed() < SESSION_LIFETIME && session.seen.elapsed() < SESSION_IDLE;
+            let lasts = session.began.elapsed() < SESSION_LIFETIME && !session.used.lock().is_idle();
             if !lasts {
                 session.ended.cancel();
             }
             !session.ended.is_cancelled()
         });
+    }
+}
+
+impl LastUse {
+    fn is_idle(&self) -> bool {
+        self.streams == 0 && self.seen.elapsed() >= SESSION_IDLE
+    }
+}
+
+impl SessionStream {
+    /// Returns when its session has ended. Nobody has to ask for anything for that: a session with a stream is never idle,
+    /// so all that ends it unasked is its lifetime.
+    pub(in crate::daemon) async fn ended(&self) {
+        tokio::select! {
+            () = self.ended.cancelled() => {}
+            () = sleep_until(self.latest) => {}
+        }
+    }
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        let mut used = self.used.lock();
+        used.streams -= 1;
+        used.seen = Instant::now();
     }
 }
 
@@ -254,10 +299,17 @@ impl fmt::Debug for PageSessions {
     }
 }
 
-fn make_room(links: &mut VecDeque<OpenLink>) {
-    if links.len() >= MOST {
-        links.pop_front();
-    }
+/// Takes the oldest of a right away if there are as many as there may be.
+fn make_room<T>(
+    known: &mut VecDeque<T>,
+    right: AccessRight,
+    right_of: impl Fn(&T) -> AccessRight,
+) -> Option<T> {
+    let places = known.iter().enumerate().filter(|(_, one)| right_of(one) == right);
+    let mut places = places.map(|(place, _)| place);
+    let oldest = places.next()?;
+    // With the oldest itself.
+    if places.count() + 1 >= MOST { known.remove(oldest) } else { None }
 }
 
 /// The host that a request was sent to, with its port. HTTP/2 sends it in `:authority`.
@@ -349,8 +401,9 @@ mod tests {
         assert_eq!(may(&reader, AccessRight::Control), Err(Denial::ReadOnlySession));
         let controller = signed_in(&sessions, AccessRight::Control);
         assert_eq!(may(&controller, AccessRight::Control), Ok(()));
-        let stream = sessions.ended(&Uri::default(), &reader).unwrap();
-        assert!(sessions.sign_out(&Uri::default(), &reader) && stream.is_cancelled());
+        let stream = sessions.stream(&Uri::default(), &reader).unwrap();
+        assert!(sessions.sign_out(&Uri::default(), &reader));
+        stream.ended().await;
         assert_eq!(may(&reader, AccessRight::Read), Err(Denial::SignedOut));
         tokio::time::advance(SESSION_IDLE).await;
         assert_eq!(may(&controller, AccessRight::Read), Err(Denial::SignedOut));
@@ -370,6 +423,52 @@ mod tests {
         }
         tokio::time::advance(SESSION_IDLE / 2).await;
         assert_eq!(may(), Err(Denial::SignedOut));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_open_stream_uses_its_session_and_ends_after_a_working_day() {
+        let sessions = PageSessions::default();
+        let reader = signed_in(&sessions, AccessRight::Read);
+        let began = Instant::now();
+        let lasts = || sessions.granted(&Uri::default(), &reader).is_some();
+        let stream = sessions.stream(&Uri::default(), &reader).unwrap();
+        tokio::time::advance(SESSION_IDLE * 3).await;
+        assert!(lasts(), "a page in a tab behind others");
+        drop(stream);
+        tokio::time::advance(SESSION_IDLE / 2).await;
+        assert!(lasts(), "idle since the stream was closed");
+        let stream = sessions.stream(&Uri::default(), &reader).unwrap();
+        stream.ended().await;
+        assert_eq!(began.elapsed(), SESSION_LIFETIME);
+        assert!(!lasts());
+        let reader = signed_in(&sessions, AccessRight::Read);
+        drop(sessions.stream(&Uri::default(), &reader));
+        tokio::time::advance(SESSION_IDLE).await;
+        assert!(sessions.granted(&Uri::default(), &reader).is_none(), "a page that was closed");
+    }
+
+    #[test]
+    fn many_that_may_read_end_nothing_that_may_control() {
+        let sessions = PageSessions::default();
+        let controller = signed_in(&sessions, AccessRight::Control);
+        let first_reader = signed_in(&sessions, AccessRight::Read);
+        let control_link = sessions.link(AccessRight::Control).unwrap().code;
+        let lasts = |headers: &HeaderMap| sessions.granted(&Uri::default(), headers).is_some();
+        for _ in 1..MOST {
+            signed_in(&sessions, AccessRight::Read);
+        }
+        assert!(lasts(&controller) && lasts(&first_reader));
+        signed_in(&sessions, AccessRight::Read);
+        assert!(lasts(&controller) && !lasts(&first_reader), "the oldest reader makes room");
+        for _ in 0..=MOST {
+            sessions.link(AccessRight::Read).unwrap();
+        }
+        assert!(sessions.sign_in(&control_link, &Uri::default(), &headers(&PAGE)).is_ok());
+        assert!(lasts(&controller));
+        for _ in 0..MOST {
+            signed_in(&sessions, AccessRight::Control);
+        }
+        assert!(!lasts(&controller), "controllers make room for controllers");
     }
 
     #[test]

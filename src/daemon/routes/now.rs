@@ -17,7 +17,7 @@ use super::{
     shared::INVALID_QUERY,
     stream::{HEARTBEAT, STILL_HERE, StreamConnection, event_stream},
 };
-use crate::daemon::{auth::AccessRight, error::ApiError, state::RequestContext, tokens::TokensReplaced};
+use crate::daemon::{auth::AccessRight, error::ApiError, state::RequestContext, tokens::StreamAccess};
 
 pub(super) const NOW: Route = Route {
     path: "/v1/now",
@@ -48,10 +48,10 @@ struct NowReader {
 
 async fn follow(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
-    tokens: Option<Extension<TokensReplaced>>,
+    access: Option<Extension<StreamAccess>>,
     ApiQuery(NowQuery {}): ApiQuery<NowQuery>,
 ) -> Result<Response, ApiError> {
-    let connection = StreamConnection::open(&state, &share, tokens)?;
+    let connection = StreamConnection::open(&state, &share, access)?;
     let mut views = state.live.watch(&state.orchestrator, &state.closing);
     // What others have seen last is shown at once.
     views.mark_changed();

@@ -3,6 +3,7 @@
 
 use std::{
     convert::Infallible,
+    future::pending,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -38,7 +39,7 @@ use crate::{
         error::ApiError,
         listener_share::ListenerShare,
         state::{DaemonState, RequestContext},
-        tokens::TokensReplaced,
+        tokens::StreamAccess,
     },
     model::{DialectName, EventKind, HookReport, Json, Outcome, SessionId, Verdict, WorkspaceId},
     telemetry::ApiMeters,
@@ -128,8 +129,8 @@ struct RecordingReader {
 /// What the readers of all streams have.
 pub(super) struct StreamConnection {
     closing: CancellationToken,
-    /// Cancelled when the reader's token may no longer be valid.
-    tokens_replaced: CancellationToken,
+    /// What the reader was authorized by, if that can end.
+    access: Option<StreamAccess>,
     meters: Arc<ApiMeters>,
     _place: StreamPlace,
 }
@@ -177,13 +178,13 @@ struct RecordedData<'a> {
 /// Streams finished invocations and outcomes.
 async fn follow(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
-    tokens: Option<Extension<TokensReplaced>>,
+    access: Option<Extension<StreamAccess>>,
     ApiQuery(query): ApiQuery<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let filter = StreamFilter::of(&query)?;
     // Before it counts as a reader: who sees that number knows what it gets.
     let notices = state.orchestrator.subscribe();
-    let connection = StreamConnection::open(&state, &share, tokens)?;
+    let connection = StreamConnection::open(&state, &share, access)?;
     let reader = StreamReader { notices, filter, connection };
     Ok(event_stream(stream::unfold(reader, |mut reader| async move {
         let text = reader.next().await?;
@@ -194,12 +195,12 @@ async fn follow(
 /// Streams the events that hosts send.
 async fn record(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
-    tokens: Option<Extension<TokensReplaced>>,
+    access: Option<Extension<StreamAccess>>,
     ApiQuery(query): ApiQuery<RecordingQuery>,
 ) -> Result<Response, ApiError> {
     let dialect = query.dialect.as_deref().map(dialect_name).transpose()?;
     let (recorder, orchestrator) = (state.sent.record(), state.orchestrator.clone());
-    let connection = StreamConnection::open(&state, &share, tokens)?;
+    let connection = StreamConnection::open(&state, &share, access)?;
     let reader = RecordingReader { recorder, dialect, session: query.session_id, orchestrator, connection };
     Ok(event_stream(stream::unfold(reader, |mut reader| async move {
         let text = reader.next().await?;
@@ -220,18 +221,19 @@ impl StreamConnection {
     pub(super) fn open(
         state: &DaemonState,
         share: &ListenerShare,
-        tokens: Option<Extension<TokensReplaced>>,
+        access: Option<Extension<StreamAccess>>,
     ) -> Result<Self, ApiError> {
         let permit = share.stream()?;
         Ok(Self {
             closing: state.closing.clone(),
-            tokens_replaced: tokens.map(|Extension(TokensReplaced(replaced))| replaced).unwrap_or_default(),
+            access: access.map(|Extension(access)| access),
             meters: Arc::clone(&state.meters),
             _place: StreamPlace::take(&state.stream_readers, permit),
         })
     }
 
-    /// What comes next, or an error at this time if nothing has; none when the daemon shuts down or tokens were replaced.
+    /// What comes next, or an error at this time if nothing has; none when the daemon shuts down, tokens were replaced, or
+    /// the session has ended.
     pub(super) async fn next<T>(
         &self,
         next: impl Future<Output = T>,
@@ -239,8 +241,15 @@ impl StreamConnection {
     ) -> Option<Result<T, Elapsed>> {
         tokio::select! {
             () = self.closing.cancelled() => None,
-            () = self.tokens_replaced.cancelled() => None,
+            () = self.access_ended() => None,
             received = timeout_at(deadline, next) => Some(received),
+        }
+    }
+
+    async fn access_ended(&self) {
+        match &self.access {
+            Some(access) => access.ended().await,
+            None => pending().await,
         }
     }
 

@@ -183,6 +183,31 @@ fn invalid_arguments_exit_with_2() {
 }
 
 #[test]
+fn ui_sends_its_secret_encrypted_or_to_this_machine_only() {
+    let here = tempfile::tempdir().unwrap();
+    let ui = |url: &str| run(here.path(), &["ui", "--no-open", "--socket", "no.sock", "--url", url]);
+    for (url, expected) in [
+        ("http://hooks.example.com", "forward the port with `ssh -L`"),
+        ("http://10.0.0.1:8787", "use `https://`"),
+        ("http://localhost.example.com:8787", "use `https://`"),
+        ("http://127.0.0.1.example.com", "use `https://`"),
+        ("http://0.0.0.0:8787", "use `https://`"),
+        ("http://127.0.0.1@example.com", "password"),
+        ("https://hooks.example.com/#x", "has nothing else"),
+        ("hooks.example.com", "such as `https://hooks.example.com`"),
+    ] {
+        let done = ui(url);
+        assert_eq!((done.code, done.out.as_str()), (2, ""), "{url}");
+        assert!(done.err.contains(expected), "{url}: {}", done.err);
+    }
+    for url in ["https://hooks.example.com", "http://127.0.0.1:8787/", "http://[::1]:1", "http://localhost:1"]
+    {
+        let done = ui(url);
+        assert!(done.code == 1 && done.err.contains("no.sock"), "{url}: {}", done.err);
+    }
+}
+
+#[test]
 fn without_a_workspace_it_reports_what_it_searched_for_and_what_to_do() {
     let here = tempfile::tempdir().unwrap();
     for arguments in [

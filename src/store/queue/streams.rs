@@ -16,11 +16,13 @@ use async_nats::{
         consumer::{AckPolicy, Consumer, pull},
         context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
         message::PublishMessage,
+        publish::PublishAck,
         stream::{
             Config, DiscardPolicy, PersistenceMode, RawMessageErrorKind, RetentionPolicy, StorageType, Stream,
         },
     },
 };
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::{QueueOptions, message::QueuedEvent};
@@ -51,6 +53,21 @@ pub(crate) struct LifecycleQueue {
     jetstream: Context,
     options: QueueOptions,
     is_open: AtomicBool,
+    seen: Mutex<SeenQueue>,
+}
+
+/// How far the numbers of events that are put at the same time may go back.
+const IN_ANY_ORDER: u64 = 64;
+
+/// What this daemon knows of the stream in which events wait.
+#[derive(Debug, Default)]
+struct SeenQueue {
+    /// When it was made.
+    created: Option<i128>,
+    /// The highest number that it gave an event of this daemon.
+    last: u64,
+    /// How often another one was in its place.
+    replaced: u64,
 }
 
 /// Why an event is not in the queue.
@@ -97,7 +114,14 @@ impl LifecycleQueue {
     pub(crate) async fn connect(options: QueueOptions) -> Result<Self, ClusterError> {
         let (client, failure) = connect(&options.cluster).await?;
         let jetstream = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
-        Ok(Self { client, failure, jetstream, options, is_open: AtomicBool::new(false) })
+        Ok(Self {
+            client,
+            failure,
+            jetstream,
+            options,
+            is_open: AtomicBool::new(false),
+            seen: Mutex::default(),
+        })
     }
 
     /// Returns an error if no server is connected to, or one that is too old.
@@ -141,9 +165,44 @@ impl LifecycleQueue {
         self.check_server()?;
         let queue = self.opened(self.queue_config()).await?;
         self.check(&queue.cached_info().config)?;
+        self.compare(&queue);
         self.opened(self.dead_config()).await?;
         self.is_open.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Says so if the stream is another one than before: what waited in the former one is lost.
+    fn compare(&self, queue: &Stream) {
+        let created = queue.cached_info().created.unix_timestamp_nanos();
+        let mut seen = self.seen.lock();
+        if seen.created.replace(created).is_some_and(|former| former != created) {
+            seen.last = 0;
+            seen.replaced += 1;
+            tracing::error!(
+                stream = self.queue_name(),
+                "the queue is another stream than before: accepted events that waited in the former one are lost, how many is \
+                 not known; find out who deleted it or restored the servers, and send again what must not be missing"
+            );
+        }
+    }
+
+    /// Looks at the stream if the number of an event that it did not have before is lower than those that were put at the same
+    /// time, of which any may be confirmed first.
+    async fn notice(&self, number: u64) {
+        let goes_back = {
+            let mut seen = self.seen.lock();
+            let goes_back = number.saturating_add(IN_ANY_ORDER) <= seen.last;
+            seen.last = seen.last.max(number);
+            goes_back
+        };
+        if goes_back && let Ok(queue) = self.queue_stream().await {
+            self.compare(&queue);
+        }
+    }
+
+    #[cfg(all(test, feature = "cli"))]
+    pub(super) fn replaced(&self) -> u64 {
+        self.seen.lock().replaced
     }
 
     async fn opened(&self, config: Config) -> Result<Stream, ClusterError> {
@@ -240,7 +299,12 @@ impl LifecycleQueue {
             self.open().await.map_err(|error| NotPut::NotSent(error.to_string()))?;
         }
         let message = PublishMessage::build().payload(payload.into()).message_id(event.id());
-        self.publish(self.queue_subject(event.event.kind.as_str()), message).await
+        let subject = self.queue_subject(event.event.kind.as_str());
+        let acknowledged = self.published(subject, message).await?;
+        if !acknowledged.duplicate {
+            self.notice(acknowledged.sequence).await;
+        }
+        Ok(acknowledged.duplicate)
     }
 
     /// Puts a dead letter away.
@@ -262,13 +326,17 @@ impl LifecycleQueue {
     }
 
     pub(super) async fn publish(&self, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
+        Ok(self.published(subject, message).await?.duplicate)
+    }
+
+    async fn published(&self, subject: String, message: PublishMessage) -> Result<PublishAck, NotPut> {
         let unsure = |why: &dyn std::fmt::Display| NotPut::Unsure(why.to_string());
         let published = async {
             let acknowledged = self.jetstream.send_publish(subject, message).await?;
             acknowledged.await
         };
         match timeout(PATIENCE, published).await {
-            Ok(Ok(acknowledged)) => Ok(acknowledged.duplicate),
+            Ok(Ok(acknowledged)) => Ok(acknowledged),
             Ok(Err(error)) => {
                 if matches!(error.kind(), PublishErrorKind::StreamNotFound) {
                     self.is_open.store(false, Ordering::Release);

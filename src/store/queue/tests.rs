@@ -254,3 +254,22 @@ async fn dead_letters_are_listed_tried_again_and_dropped() {
     }
     assert_eq!(operator.report().await.unwrap().unwrap().dead_letters, 0);
 }
+
+#[tokio::test]
+#[ignore = "needs a nats-server"]
+async fn a_queue_that_was_deleted_and_made_again_is_noticed() {
+    let server = Server::start();
+    let (node, other) = (server.queue("n1").await, server.queue("w1").await);
+    for number in 0..70 {
+        node.put(&event(&format!("a{number}"))).await.unwrap();
+    }
+    other.open().await.unwrap();
+    assert_eq!((node.replaced(), other.replaced()), (0, 0), "it is the same");
+    other.jetstream().delete_stream(other.queue_name()).await.unwrap();
+    other.open().await.unwrap();
+    assert_eq!(other.replaced(), 1, "by one that opens it");
+    assert_eq!(node.put(&event("c")).await, Ok(false));
+    assert_eq!(node.replaced(), 1, "by one that puts events there");
+    assert_eq!(node.put(&event("d")).await, Ok(false));
+    assert_eq!(node.replaced(), 1, "once");
+}

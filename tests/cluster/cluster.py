@@ -44,6 +44,8 @@ class Shape:
     halts: str = "watch"
     # So many servers acknowledge what is not on their disks, which nodes have to refuse.
     lazy: int = 0
+    # Each server is of no cluster, so that none can keep what three are to have.
+    apart: bool = False
     # Each party has a network of its own.
     namespaces: bool = False
     # Where each node's `data`, or each server's, is a file system of its own, its size.
@@ -122,7 +124,7 @@ class Cluster:
             (store.directory / "data").mkdir(mode=0o700, parents=True)
             if self.shape.store_size:
                 mount(store.directory / "data", self.shape.store_size)
-        stores.configure(self.stores, self.shape.lazy)
+        stores.configure(self.stores, self.shape.lazy, self.shape.apart)
 
     def up(self) -> None:
         self.start_stores()
@@ -157,9 +159,15 @@ class Cluster:
     def start_node(self, node: Node, *more: str) -> None:
         if node.process and node.process.alive():
             self.former.append(node.process)
-        keeping = stores.settings(self.stores, self.shape.unsure, self.shape.halts) if self.stores else alone()
-        node.start(self.shape.program, self.into(node.name), keeping, more)
+        node.start(self.shape.program, self.into(node.name), self._keeping(), more)
         self.write()
+
+    def check_node(self, node: Node) -> subprocess.CompletedProcess[str]:
+        return node.checked(self.shape.program, self._keeping())
+
+    def _keeping(self) -> dict[str, str]:
+        """The settings of nodes for what they share."""
+        return stores.settings(self.stores, self.shape.unsure, self.shape.halts) if self.stores else alone()
 
     def wait_ready(self, node: Node) -> None:
         self._wait(node, node.ready, node.log)

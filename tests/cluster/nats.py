@@ -104,6 +104,10 @@ def configuration(name: str, ports: dict[str, Ports], directory: Path, lazy: boo
     return replaced(text, "    sync_interval: always\n", "", SHIPPED) if lazy else text
 
 
+def without_cluster(text: str) -> str:
+    return re.sub(r"^cluster \{.*?^\}\n", "", text, count=1, flags=re.MULTILINE | re.DOTALL)
+
+
 def switched_on(text: str) -> str:
     """With the parts that are commented out: those lines have no space after their sign."""
     return re.sub(r"^( *)#(\S)", r"\1\2", text, flags=re.MULTILINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,15 @@ class Node(Startable):
             (hooks / f"{hook}.yaml").write_text(json.dumps(text))
 
     def start(self, program: str, into: list[str], more_settings: dict[str, str], more: tuple[str, ...]) -> None:
+        command = [*into, *self.command(program, more_settings), *more]
+        self.process = start(self.name, command, self.log, self.directory)
+
+    def checked(self, program: str, more_settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        """What `serve --check` says of a start."""
+        command = [*self.command(program, more_settings), "--check"]
+        return subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=60)
+
+    def command(self, program: str, more_settings: dict[str, str]) -> list[str]:
         here = self.directory
         settings = {
             "node": self.name,
@@ -62,8 +72,7 @@ class Node(Startable):
             "workspaces": f"{{{WORKSPACE}: {{root: {here / 'workspace'}}}}}",
         } | more_settings
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        command = [*into, program, "serve", "--config", str(SETTINGS), "--home", str(here / "home"), *words, *more]
-        self.process = start(self.name, command, self.log, here)
+        return [program, "serve", "--config", str(SETTINGS), "--home", str(here / "home"), *words]
 
     def ready(self) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Servers that nodes have to refuse as a store: what a node does when it is started with them."""
+"""Servers that nodes have to refuse as a store: what a node does when it is started with them, and what `serve --check` says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 10.0
 
 
 def run(options: argparse.Namespace) -> int:
-    print("| servers | the node | its words |\n| --- | --- | --- |")
+    print("| servers | the node | its words | `serve --check` |\n| --- | --- | --- | --- |")
     refused = [tried(what, shape) for what, shape in unfit(options.shape)]
     return 0 if all(refused) else 1
 
@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
 def unfit(shape: Shape) -> Iterator[tuple[str, Shape]]:
     for lazy, what in ((3, "write to their disks later (`sync_interval` left out)"), (1, "do so, one of them")):
         yield what, replace(shape, nodes=1, store=nats.program(), lazy=lazy)
+    yield "are three, and no cluster", replace(shape, nodes=1, store=nats.program(), apart=True)
     old = nats.installed(nats.TOO_OLD)
     numbers = ".".join(map(str, nats.version(old)))
     yield f"are nats-server {numbers}", replace(shape, nodes=1, store=old)
@@ -40,10 +41,13 @@ def tried(what: str, shape: Shape) -> bool:
             [node] = cluster.nodes
             cluster.start_node(node)
             became = outcome(node)
-            print(f"| {what} | {became} | {last_words(node)} |", flush=True)
+            checked = cluster.check_node(node)
+            is_refused = checked.returncode == 1
+            found = "refuses" if is_refused else f"**{checked.returncode}**: {checked.stderr or checked.stdout}"
+            print(f"| {what} | {became} | {last_words(node)} | {found} |", flush=True)
         finally:
             cluster.down()
-    return became != "is ready"
+    return became != "is ready" and is_refused
 
 
 def outcome(node: Node) -> str:

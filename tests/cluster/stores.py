@@ -85,8 +85,10 @@ def _listed(addresses: list[str]) -> str:
     return f"[{', '.join(addresses)}]"
 
 
-def configure(stores: list[Store], lazy: int) -> None:
+def configure(stores: list[Store], lazy: int, apart: bool) -> None:
     ports = {store.name: store.ports for store in stores}
     for number, store in enumerate(reversed(stores)):
         text = nats.configuration(store.name, ports, store.directory / "data", lazy=number < lazy)
+        if apart:
+            text = nats.without_cluster(text)
         (store.directory / "nats.conf").write_text(text)

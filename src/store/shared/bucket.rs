@@ -101,18 +101,32 @@ impl Bucket {
 
     /// Whether the bucket is there. Makes none.
     ///
-    /// Returns an error if halts are not safe in it, or it cannot be looked at.
+    /// Returns an error if halts are not safe in it, it cannot be looked at, or its server cannot make it.
     #[cfg(feature = "cli")]
     pub(super) async fn is_there(&self) -> Result<bool, ClusterError> {
         match self.jetstream.get_stream(&self.stream_name()).await {
             Ok(stream) => self.check(&stream.cached_info().config).map(|()| true),
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    Ok(false)
+                    self.check_cluster().map(|()| false)
                 }
                 _ => Err(unreachable(&error)),
             },
         }
+    }
+
+    /// Returns an error if the bucket cannot be made, since its server is of no cluster.
+    #[cfg(feature = "cli")]
+    fn check_cluster(&self) -> Result<(), ClusterError> {
+        let server = self.client.server_info();
+        if self.options.replicas == 1 || server.cluster.is_some() {
+            return Ok(());
+        }
+        Err(ClusterError::TooFewServers {
+            bucket: self.options.bucket.clone(),
+            replicas: self.options.replicas,
+            why: format!("the server {} is of no cluster", server.server_name),
+        })
     }
 
     /// Waits until the bucket can be used.

@@ -66,7 +66,7 @@ impl ClusterOperator {
 
     /// Whether the bucket is there. Makes none.
     ///
-    /// Returns an error if halts are not safe in it, or it cannot be looked at.
+    /// Returns an error if halts are not safe in it, it cannot be looked at, or its server cannot make it.
     pub(crate) async fn has_bucket(&self) -> Result<bool, ClusterError> {
         self.bucket.is_there().await
     }

@@ -73,7 +73,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     eprintln!(
-        "a path has grown with what it has nothing to do with, or has another length than `benches/instructions/counts.txt` says; if that is meant, write it anew: \
+        "a path has grown with what it has nothing to do with, or has another length than \
+         `benches/instructions/counts.txt` says; if that is meant, write it anew: \
          UPDATE_CASES=1 cargo bench --bench instructions"
     );
     ExitCode::FAILURE

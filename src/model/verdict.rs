@@ -72,6 +72,11 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// Whether a hook that ended so has failed.
+    pub(crate) fn is_failure(self) -> bool {
+        !matches!(self, Self::Completed | Self::Cancelled)
+    }
+
     /// Every way of ending.
     pub const ALL: [Self; 9] = [
         Self::Completed,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{message::EventRequest, notify::EndedEvent};
 use crate::{
-    model::{Ended, RunKey, Verdict},
+    model::{RunKey, Verdict},
     telemetry::EVENTS_TARGET,
 };
 
@@ -37,12 +37,11 @@ pub(super) fn reused_id(run: &RunKey, request: &EventRequest) {
 
 /// The hooks that failed.
 pub(super) fn invocations(run: &RunKey, ended: EndedEvent<'_>) {
-    let failed = |end: Ended| !matches!(end, Ended::Completed | Ended::Cancelled);
     let outcome = ended.outcome;
     if !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::WARN) {
         return;
     }
-    for report in outcome.hooks.iter().filter(|report| failed(report.ended)) {
+    for report in outcome.hooks.iter().filter(|report| report.ended.is_failure()) {
         let (decision_id, event, hook) = (&outcome.decision_id, outcome.event, &report.hook);
         let (duration_ms, id) = (milliseconds(report.duration), ended.redactor.text(run.run.as_str()));
         tracing::warn!(

@@ -254,7 +254,7 @@ impl KindMeters {
         let intercepts = self.kind.is_interceptor();
         for ended in Ended::ALL.into_iter().filter(|ended| can_end(&hook.handler, *ended)) {
             self.run(ended);
-            if !intercepts || matches!(ended, Ended::Completed | Ended::Cancelled) {
+            if !intercepts || !ended.is_failure() {
                 continue;
             }
             // Both, whatever its policy is: the first failure after it was changed would else be that of a new series,

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hookyard-") as above:
         cluster = Cluster.make(Path(above) / "c", options.shape)
         for node in cluster.nodes:
-            (node.directory / "workspace/.openharness/hooks/counting.yaml").write_text(json.dumps(COUNTING))
+            node.add_hook(COUNTING)
         try:
             cluster.up()
             print("| way | events | events/s | balancer µs | nodes µs | host µs |\n| --- | --- | --- | --- | --- | --- |")

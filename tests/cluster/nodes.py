@@ -46,7 +46,10 @@ class Node(Startable):
             text = {"name": hook, "events": [event], "handler": handler}
             if event.startswith("before"):
                 text |= {"on_error": "deny", "on_timeout": "deny"}
-            (hooks / f"{hook}.yaml").write_text(json.dumps(text))
+            self.add_hook(text)
+
+    def add_hook(self, hook: dict) -> None:
+        (self.directory / f"workspace/.openharness/hooks/{hook['name']}.yaml").write_text(json.dumps(hook))
 
     def start(self, program: str, into: list[str], more_settings: dict[str, str], more: tuple[str, ...]) -> None:
         command = [*into, *self.command(program, more_settings), *more]

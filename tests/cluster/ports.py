@@ -13,29 +13,27 @@ def free_port() -> int:
     """A port that no outgoing connection takes while what listens there is away."""
     while True:
         port = random.SystemRandom().randrange(10_000, 30_000)
-        if kept := _bound(port):
+        if kept := _bound(port, reuses=False):
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             _kept[port] = kept
             return port
 
 
 def is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        # As a server does, which may take a port of connections that have just ended.
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+    # As a server does, which may take a port of connections that have just ended.
+    tried = _bound(port, reuses=True)
+    if tried:
+        tried.close()
+    return tried is not None
 
 
-def _bound(port: int) -> socket.socket | None:
-    """A socket that is alone at the port: it does not reuse an address that somebody keeps."""
-    alone = socket.socket()
+def _bound(port: int, reuses: bool) -> socket.socket | None:
+    """A socket at the port; none where somebody listens, and, unless it reuses addresses, where somebody keeps the port."""
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuses)
     try:
-        alone.bind(("127.0.0.1", port))
+        bound.bind(("127.0.0.1", port))
     except OSError:
-        alone.close()
+        bound.close()
         return None
-    return alone
+    return bound

@@ -58,7 +58,7 @@ def add_hooks(node: Node, log: Path) -> None:
     workspace = node.directory / "workspace"
     rule = {"type": "rule", "deny": f'run.count("call") > {COUNTED}', "reason": '"called too often"'}
     counting = {"name": "counting", "events": ["before_tool_dispatch"], "matcher": "^Count$", "handler": rule}
-    (workspace / ".openharness/hooks/counting.yaml").write_text(json.dumps(counting))
+    node.add_hook(counting)
     once = {"type": "command", "command": f"cat >> {log}/once.log; echo >> {log}/once.log", "once": True}
     slow = {"type": "command", "command": f"echo >> {log}/begun.log; sleep 2", "once": True}
     never = {"type": "command", "command": """echo '{"decision": "block", "reason": "not yet"}'"""}

@@ -110,11 +110,6 @@ pub(super) fn brief(text: &str) -> &str {
     &text[..text.floor_char_boundary(BRIEF)]
 }
 
-/// Whether a hook that ended so has failed.
-pub(super) fn is_failure(ended: Ended) -> bool {
-    !matches!(ended, Ended::Completed | Ended::Cancelled)
-}
-
 /// Whether the payload of an event was too large to be kept.
 pub(super) fn lacks_payload(event: &Event) -> bool {
     event.targets.is_empty() && event.kind.target().is_some()
@@ -126,7 +121,7 @@ impl DecisionSummary {
         let shown = |text: &str| redactor.text(text).into_owned();
         let beginning = |text: &str| brief(&redactor.text(text)).to_owned();
         let failed = outcome.hooks.iter().filter(|report| report.error.is_some()).count();
-        let failures = outcome.hooks.iter().filter(|report| is_failure(report.ended));
+        let failures = outcome.hooks.iter().filter(|report| report.ended.is_failure());
         let failures = failures.map(|report| HookFailure {
             hook: shown(report.hook.as_str()),
             ended: report.ended,

@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, brief, is_failure},
+    decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, brief},
     decision_trace::DecisionTrace,
     rule_trial::{MOST_EVENTS, RuleTrial, RuleTrialView},
 };
@@ -262,7 +262,7 @@ fn is_notable(finished: &FinishedEvent) -> bool {
 }
 
 fn has_failed(finished: &FinishedEvent) -> bool {
-    finished.outcome.hooks.iter().any(|report| is_failure(report.ended))
+    finished.outcome.hooks.iter().any(|report| report.ended.is_failure())
 }
 
 /// The approximate memory that is kept for a decision, in bytes.

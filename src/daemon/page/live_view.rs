@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     Notice,
-    model::{Ended, HandlerKind, HookReport, Verdict, WorkspaceId},
+    model::{HandlerKind, HookReport, Verdict, WorkspaceId},
     telemetry::{PoolOccupancy, SlidingWindow},
 };
 
@@ -173,7 +173,7 @@ impl HookCounts {
         self.took.measure(now, report.duration);
         self.waited.measure(now, report.queued);
         self.verdicts.add(report.verdict);
-        if !matches!(report.ended, Ended::Completed | Ended::Cancelled) {
+        if report.ended.is_failure() {
             self.failures += 1;
             let why = report.error.as_deref().unwrap_or_default();
             let why = format!("{}: {why}", report.ended.as_str());
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::{
         RunRef,
-        model::{EventKind, HookName, RunId, SessionId},
+        model::{Ended, EventKind, HookName, RunId, SessionId},
     };
 
     fn invocation(hook: &str, ended: Ended) -> Notice {

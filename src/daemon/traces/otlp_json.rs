@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::span::{EventAnswer, SpanSubject, TraceSpan};
-use crate::{
-    daemon::otlp::{self, attribute},
-    model::Ended,
-};
+use crate::daemon::otlp::{self, attribute};
 
 /// The numbers of the span kinds.
 const INTERNAL: u8 = 1;
@@ -82,7 +79,7 @@ fn span(span: &TraceSpan) -> Value {
 fn has_failed(of: &SpanSubject) -> bool {
     match of {
         SpanSubject::Event { .. } => false,
-        SpanSubject::Hook { ended, .. } => !matches!(ended, Ended::Completed | Ended::Cancelled),
+        SpanSubject::Hook { ended, .. } => ended.is_failure(),
     }
 }
 

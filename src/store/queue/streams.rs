@@ -33,6 +33,9 @@ use crate::store::shared::{
 /// How long the queue knows the id of an event, so that one that is put twice is there once.
 const REPETITIONS_KNOWN: Duration = Duration::from_mins(10);
 
+/// How far the numbers of events that are put at the same time may go back.
+const IN_ANY_ORDER: u64 = 64;
+
 /// How long a server may take to confirm a message. One without a leader confirms nothing for seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -55,9 +58,6 @@ pub(crate) struct LifecycleQueue {
     is_open: AtomicBool,
     seen: Mutex<SeenQueue>,
 }
-
-/// How far the numbers of events that are put at the same time may go back.
-const IN_ANY_ORDER: u64 = 64;
 
 /// What this daemon knows of the stream in which events wait.
 #[derive(Debug, Default)]

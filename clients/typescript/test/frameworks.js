@@ -272,7 +272,7 @@ describe("mcp, beside the example", async () => {
     assert.equal(run(process.execPath, server).status, 0);
     const usage = run("--help");
     assert.equal(usage.status, 2);
-    assert.match(usage.stderr, /usage: hookyard-mcp PROGRAM/);
+    assert.match(usage.stderr, /usage: hookyard-mcp \[OPTION…\] PROGRAM/);
   });
 
   test("what asks is blocked where the client can ask nobody", async () => {

@@ -1,0 +1,117 @@
+/** A server of streamable HTTP that gives each session of a client a connection to a server of its own. */
+import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
+import { createServer } from "node:http";
+import { Session } from "./mcp-session.js";
+/** As large as an event. */
+const MAX_BODY = 16 * 1024 * 1024;
+const MAX_SESSIONS = 64;
+/** For clients that go without a word. One that listens is there. */
+const MAX_IDLE_MS = 3_600_000;
+/** Whether a host, with or without a port, is a name of this machine that nobody else can give to another. */
+export const isLoopback = (host) => /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i.test(host);
+/** Serves `/mcp` to whoever has the token, and without one under names of this machine only. */
+export function httpServer(connect, token) {
+    const sessions = new Sessions(connect);
+    const server = createServer(async (request, response) => {
+        const id = request.headers["mcp-session-id"];
+        try {
+            const [status, reason] = refusal(request, token) ?? [];
+            if (status)
+                return answer(response, status, reason);
+            const session = id === undefined ? await sessions.begin(response) : sessions.get(id);
+            if (session)
+                await session.handleRequest(request, response);
+            else if (id === undefined)
+                answer(response, 503, `all ${MAX_SESSIONS} sessions are in use`);
+            else
+                answer(response, 404, "the session has ended: begin another");
+        }
+        catch (error) {
+            answer(response, 500, String(error));
+        }
+    });
+    const sweeper = setInterval(() => sessions.sweep(), 60_000).unref();
+    return server.on("close", () => (clearInterval(sweeper), sessions.finish()));
+}
+class Sessions {
+    connect;
+    #all = new Map();
+    constructor(connect) {
+        this.connect = connect;
+    }
+    get(id) {
+        return this.#all.get(id)?.session;
+    }
+    /** A session that begins with what `response` answers. In place of the one that is idle for the longest, or undefined: all are in use. */
+    async begin(response) {
+        if (this.#all.size >= MAX_SESSIONS && !this.#finishOldest())
+            return undefined;
+        const id = randomUUID();
+        const connection = this.connect();
+        const session = new Session({
+            sessionIdGenerator: () => id,
+            maxRequestBodySize: MAX_BODY,
+            onsessioninitialized: () => Promise.race([session.started, this.#run(id, session, connection)]),
+            onsessionclosed: async () => void (await connection.end()),
+        });
+        this.#all.set(id, { session, connection });
+        response.once("close", () => session.sessionId ?? this.#all.delete(id));
+        return session;
+    }
+    async #run(id, session, connection) {
+        try {
+            await connection.run(session, id);
+        }
+        catch (error) {
+            session.ending = `the server did not start: ${error}`;
+            session.onmessage = () => void session.close();
+        }
+        this.#all.delete(id);
+    }
+    sweep() {
+        for (const [id, { usedAt }] of this.#idle())
+            if (usedAt + MAX_IDLE_MS < Date.now())
+                this.finish(id);
+    }
+    /** Ends one session or all. */
+    finish(only) {
+        for (const [id, { session, connection }] of this.#all) {
+            if (only !== undefined && only !== id)
+                continue;
+            this.#all.delete(id);
+            void connection.end().finally(() => session.close());
+        }
+    }
+    #finishOldest() {
+        const [oldest] = this.#idle().sort(([, a], [, b]) => a.usedAt - b.usedAt);
+        if (oldest)
+            this.finish(oldest[0]);
+        return oldest !== undefined;
+    }
+    #idle() {
+        return [...this.#all].map(([id, { session }]) => [id, session]).filter(([, { inFlight }]) => inFlight === 0);
+    }
+}
+function refusal({ headers: { host = "", origin, authorization, ...headers }, method, url = "" }, token) {
+    if (token === undefined && !isLoopback(host))
+        return [403, `${host} is no name of this machine`];
+    if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+        return [403, `pages of ${origin} may not ask`];
+    if (token !== undefined && !isSame(authorization ?? "", `Bearer ${token}`))
+        return [401, "`authorization: Bearer …` with HOOKYARD_MCP_TOKEN is missing"];
+    if (url.replace(/\?.*/, "") !== "/mcp")
+        return [404, "the server is at /mcp"];
+    if (headers["mcp-session-id"] === undefined && method !== "POST")
+        return [method === "GET" || method === "DELETE" ? 400 : 405, "give an `mcp-session-id`, or POST `initialize`"];
+    return undefined;
+}
+function isSame(given, expected) {
+    const digest = (text) => createHash("sha256").update(text).digest();
+    return timingSafeEqual(digest(given), digest(expected));
+}
+function answer(response, status, message = "") {
+    if (response.headersSent)
+        return void response.destroy();
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32000, message } }));
+}

@@ -1,0 +1,59 @@
+/** A session of a client of the Model Context Protocol over streamable HTTP: whatever the client asks has an answer, also at its end. */
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+export class Session extends StreamableHTTPServerTransport {
+    started;
+    ending = "the server has ended the session";
+    usedAt = Date.now();
+    /** The requests of HTTP that have no whole answer, and how many of them only listen. */
+    inFlight = 0;
+    #listening = 0;
+    #start;
+    /** The calls without an answer, with what their progress is called by. */
+    #open = new Map();
+    constructor(options) {
+        super(options);
+        this.started = new Promise((resolve) => (this.#start = resolve));
+    }
+    async start() {
+        await super.start();
+        this.#start();
+    }
+    async handleRequest(request, response) {
+        const listens = Number(request.method === "GET");
+        this.inFlight += 1;
+        this.#listening += listens;
+        response.once("close", () => {
+            this.inFlight -= 1;
+            this.#listening -= listens;
+            this.usedAt = Date.now();
+        });
+        await super.handleRequest(request, response);
+    }
+    get onmessage() {
+        return super.onmessage;
+    }
+    set onmessage(handler) {
+        super.onmessage = (message, extra) => {
+            if (message.method && message.id !== undefined)
+                this.#open.set(message.id, message.params?._meta?.progressToken);
+            handler?.(message, extra);
+        };
+    }
+    async send(message, { relatedRequestId = this.#related(message) } = {}) {
+        if (!message.method)
+            this.#open.delete(message.id);
+        await super.send(message, { relatedRequestId });
+    }
+    async close() {
+        const error = { code: -32000, message: this.ending };
+        for (const id of [...this.#open.keys()])
+            await this.send({ jsonrpc: "2.0", id, error }).catch(() => { });
+        await super.close();
+    }
+    /** The call on whose stream the server speaks: the one whose progress it is, or any if the client listens to nothing else. */
+    #related({ method, params }) {
+        const ofProgress = ([, token]) => token !== undefined && token === params?.progressToken;
+        const call = method === "notifications/progress" ? [...this.#open].find(ofProgress) : undefined;
+        return call ? call[0] : this.#listening > 0 ? undefined : [...this.#open.keys()].at(-1);
+    }
+}

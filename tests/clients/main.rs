@@ -23,8 +23,8 @@ fn repository() -> PathBuf {
 
 /// Whether a program is there to be run.
 fn is_there(program: &str) -> bool {
-    let version =
-        Command::new(program).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+    let flag = if program == "go" { "version" } else { "--version" };
+    let version = Command::new(program).arg(flag).output().map(|output| output.stdout).unwrap_or_default();
     let version = String::from_utf8_lossy(&version).into_owned();
     let major = version.trim_start_matches('v').split('.').next().and_then(|number| number.parse().ok());
     let is_there = match program {
@@ -71,6 +71,21 @@ fn the_client_for_python_conforms() {
 }
 
 #[test]
+fn the_client_for_go_conforms() {
+    if is_there("go") && is_there("python3") {
+        // The detector of races needs a compiler of C, with which all that is compiled here is linked.
+        let race: &[&str] = if is_there("cc") { &["-race"] } else { &[] };
+        let words = [&["go", "test", "-count=1"], race, &["./..."]].concat();
+        run("clients/go", &words, as_installed);
+    }
+}
+
+/// No module and no Go is loaded.
+fn as_installed(command: &mut Command) {
+    command.env("GOPROXY", "off").env("GOTOOLCHAIN", "local").env("GOWORK", "off").env_remove("GOFLAGS");
+}
+
+#[test]
 fn the_types_of_the_clients_are_those_of_the_schemas() {
     if is_there("python3") {
         run("clients", &["python3", "schema.py", "--check"], |_| ());
@@ -106,11 +121,19 @@ fn daemon_with_a_guard() -> Daemon {
     let modules = setup.path().join("shop/node_modules");
     fs::create_dir(&modules).unwrap();
     symlink(repository().join("clients/typescript"), modules.join("hookyard-client")).unwrap();
+    let client = repository().join("clients/go");
+    let module = format!(
+        "module host\n\ngo 1.19\n\nrequire hookyard v0.0.0\n\nreplace hookyard => {}\n",
+        client.display()
+    );
+    fs::write(setup.path().join("shop/go.mod"), module).unwrap();
     setup.settings("workspaces: { shop: { root: $DIR/shop } }\nlisten: { lines: $DIR/lines.sock }").serve()
 }
 
 /// Runs the programs of the page in one language, and compares what they print.
-fn programs_print(language: &str, program: &str, file: &str, expected: &[&str]) {
+fn programs_print(language: &str, words: &[&str], expected: &[&str]) {
+    let program = words[0];
+    let file = words[words.len() - 1];
     let programs = blocks(language);
     assert_eq!(programs.len(), expected.len(), "{language}");
     if !is_there(program) {
@@ -120,13 +143,14 @@ fn programs_print(language: &str, program: &str, file: &str, expected: &[&str]) 
     let shop = daemon.path().join("shop");
     for (code, expected) in programs.iter().zip(expected) {
         fs::write(shop.join(file), code).unwrap();
-        let printed = run("", &[program, file], |command| in_shop(command, &daemon, &shop));
+        let printed = run("", words, |command| in_shop(command, &daemon, &shop));
         assert_eq!(printed.trim_end(), *expected, "{code}");
     }
     daemon.finish();
 }
 
 fn in_shop(command: &mut Command, daemon: &Daemon, shop: &Path) {
+    as_installed(command);
     command
         .current_dir(shop)
         .env("PYTHONPATH", repository().join("clients/python"))
@@ -137,11 +161,17 @@ fn in_shop(command: &mut Command, daemon: &Daemon, shop: &Path) {
 #[test]
 fn the_programs_of_the_page_in_node_work() {
     let expected = ["tell the model: no force pushes", "block down safe", "not in a test 1"];
-    programs_print("js", "node", "host.mjs", &expected);
+    programs_print("js", &["node", "host.mjs"], &expected);
 }
 
 #[test]
 fn the_programs_of_the_page_in_python_work() {
     let expected = ["tell the model: no force pushes", "block no force pushes", "ls -l 1"];
-    programs_print("python", "python3", "host.py", &expected);
+    programs_print("python", &["python3", "host.py"], &expected);
+}
+
+#[test]
+fn the_programs_of_the_page_in_go_work() {
+    let expected = ["tell the model: no force pushes", "not in a test of Bash 1"];
+    programs_print("go", &["go", "run", "host.go"], &expected);
 }

@@ -1,0 +1,3 @@
+module hookyard
+
+go 1.19

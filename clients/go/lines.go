@@ -18,6 +18,8 @@ const (
 	// How long a connection may rest: the daemon ends it after `limits.idle_timeout`.
 	longestRest = 30 * time.Second
 	readBytes   = 64 << 10
+	// How long a daemon that reads no more has for its answers.
+	lastWords = time.Second
 )
 
 // linesDoor sends events as lines, many at the same time on one connection.
@@ -210,7 +212,8 @@ func (c *linesConnection) flush() {
 		c.unsent, lines = lines[:0], c.unsent
 		c.mutex.Unlock()
 		if _, err := c.stream.Write(lines); err != nil {
-			// Who reads finds out as well, and may find an answer before that.
+			// Who reads may find answers, or the end and its reason, but does not wait for long.
+			_ = c.stream.SetReadDeadline(time.Now().Add(lastWords))
 			c.mutex.Lock()
 			c.isOpen = false
 			c.mutex.Unlock()

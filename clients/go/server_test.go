@@ -180,6 +180,19 @@ func TestADaemonThatDoesNotReadKeepsNobodyWaiting(t *testing.T) {
 	group.Wait()
 }
 
+func TestADaemonThatReadsNoMoreIsLost(t *testing.T) {
+	path, _ := serveLines(t, func(read line) {
+		_ = read.from.(*net.UnixConn).CloseRead()
+		read.answer()
+	})
+	yard := connect(t, Options{Lines: path, Call: Call{Timeout: 20 * time.Second}})
+	for _, expected := range []string{"", "lost"} {
+		outcome, err := yard.AgentStopping(ctx, Place{Run: "r"})
+		must(t, err)
+		equal(t, code(outcome), expected)
+	}
+}
+
 func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
 	path, _ := serveLines(t, func(read line) {
 		for more := bytes.Repeat([]byte("x"), 1<<20); ; {

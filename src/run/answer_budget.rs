@@ -48,14 +48,9 @@ impl AnswerBudget {
     }
 
     /// Takes so much of it. Returns whether it was there.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    fn take(&self, bytes: usize) -> bool {
         let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.most);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-
-    /// Gives back what was taken.
-    pub(super) fn give_back(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Takes down whether there was room for an answer, and warns when there is none any more.
@@ -71,5 +66,44 @@ impl AnswerBudget {
                  hooks of new runs run again for events that are sent again"
             );
         }
+    }
+}
+
+/// RAII guard: the part of the budget that the answers of one run take.
+#[derive(Debug)]
+pub(super) struct AnswerShare {
+    budget: Arc<AnswerBudget>,
+    bytes: usize,
+}
+
+impl AnswerShare {
+    /// Nothing of this budget yet.
+    pub(super) fn none_of(budget: &Arc<AnswerBudget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Takes so much more. Returns whether it was there.
+    pub(super) fn grow(&mut self, bytes: usize) -> bool {
+        let has_room = self.budget.take(bytes);
+        if has_room {
+            self.bytes += bytes;
+        }
+        has_room
+    }
+
+    /// Gives back so much of it.
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.bytes -= bytes;
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for AnswerShare {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
     }
 }

@@ -18,6 +18,7 @@ mod message;
 mod notify;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "there is no store in this build"))]
 mod outbox;
+mod plain_outcome;
 mod record;
 #[cfg(feature = "daemon")]
 mod rehearsal;

@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{halt::Halt, message::RunHandle, run_state::RunState};
+use super::{halt::Halt, message::RunHandle, remembered::LastAnswer, run_state::RunState};
 use crate::telemetry::StoreFailure;
 
 /// What is known of a run, whether or not it has an actor. There may be a million, so it is kept small; points in
@@ -22,7 +22,7 @@ pub(crate) struct RunRecord {
     pub(super) handle: ArcSwapOption<RunHandle>,
     pub(super) halted: ArcSwapOption<Halt>,
     /// The state that its last actor left for the next.
-    parked: Mutex<Option<Box<RunState>>>,
+    parked: Mutex<ParkedState>,
     /// When its first planned event came.
     pub(super) began: u64,
     /// Since when nothing has been asked of it, if it has no actor.
@@ -42,6 +42,34 @@ pub(crate) struct RunRecord {
 /// One more word would cost 16 MB for a million runs, since the allocator rounds up to 16 bytes, with 16 of its own for
 /// being shared.
 const _: () = assert!(size_of::<RunRecord>() <= 64);
+
+/// What the last actor of a run left.
+#[derive(Debug, Default)]
+enum ParkedState {
+    #[default]
+    Nothing,
+    /// No more than an outcome.
+    Answer(Box<LastAnswer>),
+    Whole(Box<RunState>),
+}
+
+impl ParkedState {
+    fn of(run_state: RunState) -> Self {
+        if run_state.is_empty() {
+            return Self::Nothing;
+        }
+        let last = run_state.into_last_answer();
+        last.map_or_else(|whole| Self::Whole(Box::new(whole)), |last| Self::Answer(Box::new(last)))
+    }
+
+    fn into_state(self) -> RunState {
+        match self {
+            Self::Nothing => RunState::default(),
+            Self::Answer(last) => RunState::from(*last),
+            Self::Whole(run_state) => *run_state,
+        }
+    }
+}
 
 impl RunRecord {
     pub(super) fn new(began: u64) -> Self {
@@ -90,27 +118,28 @@ impl RunRecord {
     }
 
     pub(super) fn park(&self, run_state: RunState) {
-        if !run_state.is_empty() {
-            *self.parked.lock() = Some(Box::new(run_state));
-        }
+        *self.parked.lock() = ParkedState::of(run_state);
     }
 
     /// Forgets all but the latest of the parked answers, unless the next actor has them already.
     pub(super) fn shrink_parked(&self, most: usize) {
         let mut parked = self.parked.lock();
-        if let Some(run_state) = parked.as_deref_mut() {
-            run_state.shrink(most);
-        }
+        let mut run_state = std::mem::take(&mut *parked).into_state();
+        run_state.shrink(most);
+        *parked = ParkedState::of(run_state);
     }
 
     /// How many bytes the parked answers count for.
     pub(super) fn parked_bytes(&self) -> usize {
-        self.parked.lock().as_ref().map_or(0, |run_state| run_state.answers.bytes())
+        match &*self.parked.lock() {
+            ParkedState::Nothing => 0,
+            ParkedState::Answer(last) => last.bytes(),
+            ParkedState::Whole(run_state) => run_state.answers.bytes(),
+        }
     }
 
     pub(super) fn unpark(&self) -> RunState {
-        let parked = self.parked.lock().take();
-        parked.map_or_else(RunState::default, |run_state| *run_state)
+        std::mem::take(&mut *self.parked.lock()).into_state()
     }
 }
 

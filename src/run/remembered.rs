@@ -1,31 +1,31 @@
 //! The outcomes that a run remembers for events that are sent again. There may be millions, so most are kept small.
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
-    answer_budget::{AnswerBudget, AnswerLimits},
-    decision_id,
+    answer_budget::{AnswerBudget, AnswerLimits, AnswerShare},
     idempotency::IdempotencyKey,
+    plain_outcome::PlainOutcome,
 };
-use crate::model::{
-    ContentHash, Ended, EventKind, FailureMode, HandlerKind, HookName, HookReport, Outcome, PatchResults,
-    TrustState, Verdict,
-};
+use crate::model::Outcome;
 
 /// The latest outcomes of one run, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct RememberedAnswers {
     answers: VecDeque<(IdempotencyKey, RememberedAnswer)>,
-    /// What they count for, once there is one.
-    budget: Option<Arc<AnswerBudget>>,
+    /// What they take of the budget, once there has been one.
+    share: Option<AnswerShare>,
 }
 
-/// One more word would cost 16 bytes for each run that remembers an answer.
+/// One more word would cost 16 bytes for each answer.
 const _: () = assert!(size_of::<(IdempotencyKey, RememberedAnswer)>() <= 80);
+
+/// The only outcome that a run remembers.
+#[derive(Debug)]
+pub(super) struct LastAnswer {
+    answer: (IdempotencyKey, RememberedAnswer),
+    share: AnswerShare,
+}
 
 impl RememberedAnswers {
     /// The outcome of the same event.
@@ -44,13 +44,12 @@ impl RememberedAnswers {
         let answer = RememberedAnswer::of(outcome);
         let bytes = answer.bytes();
         self.keep(limits.per_run - 1);
-        while !budget.take(bytes) {
+        while !self.share(budget).grow(bytes) {
             if !self.forget_oldest() {
                 return budget.note_room(false);
             }
         }
         budget.note_room(true);
-        self.budget.get_or_insert_with(|| Arc::clone(budget));
         if self.answers.is_empty() {
             // Many runs have one outcome and no more.
             self.answers.reserve_exact(1);
@@ -70,7 +69,20 @@ impl RememberedAnswers {
 
     /// How many bytes they count for.
     pub(super) fn bytes(&self) -> usize {
-        self.answers.iter().map(|(_, answer)| answer.bytes()).sum()
+        self.share.as_ref().map_or(0, AnswerShare::bytes)
+    }
+
+    /// The outcome, if it is the only one.
+    ///
+    /// Returns them all if there are others, or none.
+    pub(super) fn into_last(mut self) -> Result<LastAnswer, Self> {
+        if self.answers.len() != 1 {
+            return Err(self);
+        }
+        match (self.answers.pop_front(), self.share.take()) {
+            (Some(answer), Some(share)) => Ok(LastAnswer { answer, share }),
+            _ => Err(self),
+        }
     }
 
     fn keep(&mut self, most: usize) {
@@ -81,18 +93,25 @@ impl RememberedAnswers {
 
     fn forget_oldest(&mut self) -> bool {
         let Some((_, oldest)) = self.answers.pop_front() else { return false };
-        self.give_back(oldest.bytes());
+        self.share.iter_mut().for_each(|share| share.shrink(oldest.bytes()));
         true
     }
 
-    fn give_back(&self, bytes: usize) {
-        self.budget.iter().for_each(|budget| budget.give_back(bytes));
+    fn share(&mut self, budget: &Arc<AnswerBudget>) -> &mut AnswerShare {
+        self.share.get_or_insert_with(|| AnswerShare::none_of(budget))
     }
 }
 
-impl Drop for RememberedAnswers {
-    fn drop(&mut self) {
-        self.give_back(self.bytes());
+impl LastAnswer {
+    /// How many bytes it counts for.
+    pub(super) fn bytes(&self) -> usize {
+        self.share.bytes()
+    }
+}
+
+impl From<LastAnswer> for RememberedAnswers {
+    fn from(LastAnswer { answer, share }: LastAnswer) -> Self {
+        Self { answers: [answer].into(), share: Some(share) }
     }
 }
 
@@ -102,33 +121,6 @@ enum RememberedAnswer {
     /// Hooks had nothing to say or to change.
     Plain(PlainOutcome),
     Whole(Box<Outcome>),
-}
-
-/// The rest of an outcome without texts, patches and notes.
-#[derive(Debug)]
-struct PlainOutcome {
-    decision: u64,
-    snapshot_content: Option<Arc<str>>,
-    hooks: Box<[PlainReport]>,
-    snapshot_version: u32,
-    event: EventKind,
-    verdict: Verdict,
-    suppress_output: bool,
-}
-
-/// The rest of a report without texts, patches and tokens.
-#[derive(Debug)]
-struct PlainReport {
-    hook: HookName,
-    content: Option<Arc<ContentHash>>,
-    started: Option<Instant>,
-    duration_ns: u32,
-    queued_ns: u32,
-    handler: HandlerKind,
-    ended: Ended,
-    verdict: Verdict,
-    failure_mode: Option<FailureMode>,
-    trust: Option<TrustState>,
 }
 
 impl RememberedAnswer {
@@ -147,7 +139,7 @@ impl RememberedAnswer {
     fn bytes(&self) -> usize {
         let own = size_of::<(IdempotencyKey, Self)>();
         own + match self {
-            Self::Plain(plain) => size_of_val(&*plain.hooks),
+            Self::Plain(plain) => plain.heap_bytes(),
             Self::Whole(outcome) => whole_bytes(outcome),
         }
     }
@@ -167,113 +159,18 @@ fn whole_bytes(outcome: &Outcome) -> usize {
     size_of_val(outcome) + of_text(&outcome.reason) + lists
 }
 
-impl PlainOutcome {
-    fn of(outcome: &Outcome) -> Option<Self> {
-        let Outcome {
-            decision_id,
-            event,
-            verdict,
-            reason: None,
-            by: None,
-            patched,
-            notes,
-            suppress_output,
-            native,
-            hooks,
-            snapshot_version,
-            snapshot_content,
-        } = outcome
-        else {
-            return None;
-        };
-        if !(patched.is_empty() && notes.is_empty() && native.is_empty()) {
-            return None;
-        }
-        Some(Self {
-            decision: decision_id::own_number(*decision_id)?,
-            snapshot_content: snapshot_content.clone(),
-            hooks: hooks.iter().map(PlainReport::of).collect::<Option<_>>()?,
-            snapshot_version: u32::try_from(*snapshot_version).ok()?,
-            event: *event,
-            verdict: *verdict,
-            suppress_output: *suppress_output,
-        })
-    }
-
-    fn outcome(&self) -> Outcome {
-        let id = decision_id::numbered(self.decision);
-        Outcome {
-            verdict: self.verdict,
-            suppress_output: self.suppress_output,
-            hooks: self.hooks.iter().map(PlainReport::report).collect(),
-            snapshot_content: self.snapshot_content.clone(),
-            ..Outcome::proceed(id, self.event, self.snapshot_version.into())
-        }
-    }
-}
-
-impl PlainReport {
-    fn of(report: &HookReport) -> Option<Self> {
-        let HookReport {
-            hook,
-            handler,
-            ended,
-            verdict,
-            patched,
-            duration,
-            queued,
-            content,
-            tokens: None,
-            error: None,
-            failure_mode,
-            trust,
-            patch_results,
-            started,
-            warnings,
-        } = report
-        else {
-            return None;
-        };
-        if !(patched.is_empty() && warnings.is_empty() && *patch_results == PatchResults::default()) {
-            return None;
-        }
-        Some(Self {
-            hook: hook.clone(),
-            content: content.clone(),
-            started: *started,
-            duration_ns: u32::try_from(duration.as_nanos()).ok()?,
-            queued_ns: u32::try_from(queued.as_nanos()).ok()?,
-            handler: *handler,
-            ended: *ended,
-            verdict: *verdict,
-            failure_mode: *failure_mode,
-            trust: *trust,
-        })
-    }
-
-    fn report(&self) -> HookReport {
-        HookReport {
-            verdict: self.verdict,
-            duration: Duration::from_nanos(self.duration_ns.into()),
-            queued: Duration::from_nanos(self.queued_ns.into()),
-            content: self.content.clone(),
-            failure_mode: self.failure_mode,
-            trust: self.trust,
-            started: self.started,
-            ..HookReport::new(self.hook.clone(), self.handler, self.ended)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroUsize;
+    use std::{num::NonZeroUsize, time::Duration};
 
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        model::{DecisionId, Event, Json, Note, NoteKind, RunId, SessionId, Target, TokenUsage, ToolCallId},
+        model::{
+            ContentHash, DecisionId, Ended, Event, EventKind, FailureMode, HandlerKind, HookName, HookReport,
+            Json, Note, NoteKind, RunId, SessionId, Target, TokenUsage, ToolCallId, TrustState, Verdict,
+        },
         run::next_decision_id,
     };
 
@@ -303,7 +200,10 @@ mod tests {
             report.duration = Duration::from_nanos(duration);
             report.queued = Duration::from_millis(queued);
             report.verdict = if has(parts, &[0]) { Verdict::Ask } else { Verdict::Proceed };
-            report.started = has(parts, &[1]).then(|| tokio::time::Instant::now().into_std());
+            // Before and after the first moment that is remembered.
+            let start = tokio::time::Instant::now() + Duration::from_nanos(duration);
+            report.started =
+                has(parts, &[1]).then(|| start.checked_sub(Duration::from_secs(1)).unwrap().into_std());
             report.failure_mode = has(parts, &[1]).then_some(FailureMode::FailClosed);
             report.trust = has(parts, &[2]).then_some(TrustState::Trusted);
             report.content = has(parts, &[2]).then(|| Arc::new(ContentHash::new("ab".into())));
@@ -357,6 +257,8 @@ mod tests {
             for (number, (run, outcome)) in outcomes.iter().enumerate() {
                 let key = key(&format!("call-{number}"));
                 runs[*run].remember(key, outcome, &limits);
+                let last = std::mem::take(&mut runs[*run]).into_last();
+                runs[*run] = last.map_or_else(|others| others, RememberedAnswers::from);
                 prop_assert!(budget.used() <= most);
                 prop_assert_eq!(budget.used(), runs.iter().map(RememberedAnswers::bytes).sum::<usize>());
                 let has_room = runs[*run].get(key).is_some();

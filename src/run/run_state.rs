@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::remembered::RememberedAnswers;
+use super::remembered::{LastAnswer, RememberedAnswers};
 use crate::{
     model::{Event, Frequency, Hook, HookName, KeyCounts, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
@@ -147,7 +147,28 @@ impl RunState {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.hooks.is_none() && self.stops_blocked == 0
+        self.answers.is_empty() && self.has_only_answers()
+    }
+
+    /// The outcome of its last event, if there is nothing else.
+    ///
+    /// Returns the whole state if there is.
+    pub(super) fn into_last_answer(mut self) -> Result<LastAnswer, Self> {
+        if !self.has_only_answers() {
+            return Err(self);
+        }
+        let answers = std::mem::take(&mut self.answers);
+        answers.into_last().map_err(|answers| Self { answers, ..self })
+    }
+
+    fn has_only_answers(&self) -> bool {
+        self.hooks.is_none() && self.stops_blocked == 0 && !self.is_changed
+    }
+}
+
+impl From<LastAnswer> for RunState {
+    fn from(last: LastAnswer) -> Self {
+        Self { answers: last.into(), ..Self::default() }
     }
 }
 

@@ -383,6 +383,13 @@ def internals():
             stacked=True,
         ),
         lines(
+            "Queue lost",
+            "How often an instance found another queue in the place of its former one, or one that was set back: "
+            "what waited there is lost.",
+            "none",
+            [(f"sum by (instance) (increase(hookyard_cluster_queue_replaced_total{{{HERE}}}[$__rate_interval]))", "{{instance}}")],
+        ),
+        lines(
             "Time to store",
             "How long it took until a majority of the servers had a halt, or until that failed.",
             "s",

@@ -21,7 +21,7 @@ use crate::{
     registry::{Plan, Snapshot},
     run::{DueEvent, EventSender, NotAccepted, Outbox, next_decision_id},
     store::{ClusterError, LifecycleQueue, NotPut, QueueOptions, QueueWorker, QueuedEvent},
-    telemetry::QueuePut,
+    telemetry::{QueuePut, QueueReplaced},
 };
 
 /// How long the store may take when a node starts. Then events wait in its outbox.
@@ -56,6 +56,7 @@ impl Orchestrator {
     /// Returns an error if that is impossible.
     pub(crate) async fn queue_lifecycle(&self, options: QueueOptions) -> Result<(), ClusterError> {
         QueuePut::expect_all();
+        QueueReplaced::expect();
         let (queue, _) = connected(options).await?;
         // Set once: a daemon has one queue.
         drop(self.0.context.ends.queue.set(Arc::new(queue)));
@@ -67,6 +68,7 @@ impl Orchestrator {
     ///
     /// Returns an error if that is impossible.
     pub(crate) async fn work(&self, options: QueueOptions) -> Result<bool, ClusterError> {
+        QueueReplaced::expect();
         let at_once = options.at_once;
         let (queue, is_up) = connected(options).await?;
         let context = &self.0.context;

@@ -59,7 +59,7 @@ pub(crate) use occurrences::{ApiDenied, LinesShipped, LinesWaiting, RecordsLost}
 #[cfg(feature = "daemon")]
 pub use prometheus::{PrometheusMetrics, RecorderInstalled};
 #[cfg(feature = "cluster")]
-pub(crate) use queue_meters::{QueuePut, QueuedEnded};
+pub(crate) use queue_meters::{QueuePut, QueueReplaced, QueuedEnded};
 #[cfg(all(feature = "daemon", feature = "cli"))]
 pub(crate) use sliding_window::LatencyQuantiles;
 #[cfg(feature = "daemon")]

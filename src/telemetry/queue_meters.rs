@@ -64,3 +64,22 @@ impl QueuedEnded {
         names::QUEUE_ENDED.counter([result]).increment(count);
     }
 }
+
+/// What waited in the queue is lost.
+#[derive(Debug)]
+pub(crate) struct QueueReplaced;
+
+impl QueueReplaced {
+    /// Creates the series at zero, so that the rate of the first is seen.
+    pub(crate) fn expect() {
+        Self::add(0);
+    }
+
+    pub(crate) fn emit() {
+        Self::add(1);
+    }
+
+    fn add(count: u64) {
+        names::QUEUE_REPLACED.counter([]).increment(count);
+    }
+}

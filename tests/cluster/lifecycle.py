@@ -8,6 +8,7 @@ import json
 import random
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -207,6 +208,12 @@ class Bench:
             found[event_id].append((int(delivery), worker))
         return found
 
+    def status(self) -> dict:
+        """What an operator sees."""
+        words = [word for key, value in self.workers[0].settings.items() for word in ("--set", f"{key}={value}")]
+        command = [self.program, "cluster", "status", "--json", *words]
+        return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
     def settle(self) -> None:
         wait_for(lambda: set(self.accepted) <= set(self.asked()), "all accepted events", SETTLED)
         wait_for(lambda: Wire(self.clients).messages(f"QUEUE_{NAME}") == 0, "an empty queue", SETTLED)
@@ -273,6 +280,33 @@ def worker_stopped(bench: Bench) -> None:
     expect(not twice, "each is delivered once", twice)
     bench.workers[0].start(bench.program)
     wait_for(bench.workers[0].ready, "w1 to be ready")
+
+
+def consumer_gone(bench: Bench) -> None:
+    """What workers had when the queue forgot it comes again, and says so."""
+    sent = [f"forgotten-{number}" for number in range(100)]
+    expect(all([bench.send(event_id, f"r{event_id}") for event_id in sent]), "accepted", None)
+    Wire(bench.clients).ask(f"$JS.API.CONSUMER.DELETE.QUEUE_{NAME}.workers", b"")
+    bench.settle()
+    unmarked = [one for one in sent if any(delivery == 1 for delivery, _ in sorted(bench.asked()[one])[1:])]
+    expect(not unmarked, "repetitions are marked", unmarked)
+
+
+def queue_gone(bench: Bench) -> None:
+    """What waited in a queue that is deleted is lost: the node counts that once, and an operator sees it."""
+    for worker in bench.workers:
+        worker.kill(signal.SIGTERM)
+    lost = [event_id for event_id in (f"lost-{number}" for number in range(20)) if bench.send(event_id)]
+    wait_for(lambda: Wire(bench.clients).messages(f"QUEUE_{NAME}") == len(lost), "the events in the queue")
+    Wire(bench.clients).ask(f"$JS.API.STREAM.DELETE.QUEUE_{NAME}", b"")
+    expect(all(bench.send(f"kept-{number}") for number in range(20)), "accepted without a queue", None)
+    bench.accepted = [one for one in bench.accepted if one not in lost]
+    for worker in bench.workers:
+        worker.start(bench.program)
+    bench.settle()
+    metrics = bench.node.ask("GET", "/metrics")[1].decode()
+    expect("hookyard_cluster_queue_replaced_total 1\n" in metrics, "the node counts it", metrics)
+    expect(bench.status()["queue"]["made_again_ms"] is not None, "an operator sees it", None)
 
 
 def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
@@ -351,7 +385,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hookyard-lifecycle-") as made:
         bench = Bench(options.program, nats.program(), Path(made), options.servers)
         try:
-            for check in (each_once, store_away, poison, worker_stopped):
+            for check in (each_once, store_away, poison, worker_stopped, consumer_gone, queue_gone):
                 check(bench)
                 print(f"{check.__name__.replace('_', ' ')}: as promised", flush=True)
             counted = kills(bench, options.kills, options.seed, options.store_too)

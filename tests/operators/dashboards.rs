@@ -27,7 +27,7 @@ const AS_THEY_STAND: [(&str, &str); 3] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 44] = [
+const ALERTS: [&str; 45] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -66,6 +66,7 @@ const ALERTS: [&str; 44] = [
     "ClusterNotFresh",
     "HaltsNotShared",
     "ClusterPutsFailing",
+    "ClusterQueueLost",
     "OutboxOld",
     "DeadLetters",
     "ConfigReloadFailed",

@@ -60,17 +60,18 @@ const STILL: [(&str, &str, &str); 29] = [
 ];
 
 /// Panels whose metrics only a node of a cluster has, by dashboard and title.
-const OF_A_CLUSTER: [(&str, &str); 6] = [
+const OF_A_CLUSTER: [(&str, &str); 7] = [
     ("internals", "Halts of other nodes known"),
     ("internals", "Halts of the cluster"),
     ("internals", "Writes to the store"),
     ("internals", "Time to store"),
     ("internals", "Into the queue"),
     ("internals", "Out of the queue"),
+    ("internals", "Queue lost"),
 ];
 
 /// Series that alerts look for and do not find.
-const ABSENT: [(&str, &str); 4] = [
+const ABSENT: [(&str, &str); 5] = [
     (
         r#"hookyard_hook_runs_total{ended="untrusted"}"#,
         "nothing is untrusted as long as trust is not checked",
@@ -78,6 +79,7 @@ const ABSENT: [(&str, &str); 4] = [
     ("hookyard_cluster_fresh", NO_CLUSTER),
     (r#"hookyard_cluster_halts{state="unstored"}"#, NO_CLUSTER),
     (r#"hookyard_cluster_puts_total{result="failed"}"#, NO_CLUSTER),
+    ("hookyard_cluster_queue_replaced_total", NO_CLUSTER),
 ];
 
 const NO_CLUSTER: &str = "the daemon is no node of a cluster";

@@ -1,5 +1,7 @@
 //! `cluster status`: the nodes, and the servers of their store.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -17,6 +19,12 @@ use crate::{
     daemon::queue_options,
     store::{ClusterError, ClusterSurvey, QueueOperator, QueueReport},
 };
+
+/// From how many hundredths of its size on a queue is nearly full.
+const NEARLY_FULL: u64 = 80;
+
+/// How long it is told that the queue was made again.
+const LOSS_TOLD: Duration = Duration::from_hours(7 * 24);
 
 /// Show the nodes of the cluster, the servers of its store, and its queue
 #[derive(Debug, Args)]
@@ -61,7 +69,7 @@ struct NodeRow {
     version: String,
     phase: String,
     #[serde(rename = "heard_ms", serialize_with = "crate::model::milliseconds")]
-    heard: std::time::Duration,
+    heard: Duration,
     bundle: Option<u64>,
     hooks: usize,
     runs: usize,
@@ -128,12 +136,26 @@ fn queue_line(listing: &ClusterListing) -> Option<String> {
     });
     let workers = workers.collect::<Vec<_>>().join(", ");
     let workers = if workers.is_empty() { "no worker answers".to_owned() } else { workers };
+    let full =
+        queue.max_bytes.filter(|most| *most > 0).map_or(0, |most| queue.bytes.saturating_mul(100) / most);
+    let full = if full < NEARLY_FULL { String::new() } else { format!(" ({full} % full)") };
     Some(format!(
-        "{} waiting, {} under way, {}; {workers}",
+        "{} waiting{full}, {} under way, {}; {workers}",
         queue.waiting,
         queue.under_way,
         plural(letters, "dead letter")
     ))
+}
+
+/// That the queue was made again, as long as somebody may want to know.
+fn loss_line(listing: &ClusterListing) -> Option<String> {
+    let age = Duration::from_millis(listing.queue.as_ref()?.made_again_ms?);
+    (age < LOSS_TOLD).then(|| {
+        format!(
+            "was made again {} ago: accepted events that waited in the former one are lost",
+            coarse_duration(age)
+        )
+    })
 }
 
 fn view(listing: &ClusterListing, screen: &Screen) -> String {
@@ -157,6 +179,9 @@ fn view(listing: &ClusterListing, screen: &Screen) -> String {
     page.line(&format!("{}  {}", paint.dim("halts"), listing.halts));
     if let Some(queue) = queue_line(listing) {
         page.line(&format!("{}  {queue}", paint.dim("queue")));
+    }
+    if let Some(loss) = loss_line(listing) {
+        page.line(&format!("{}  {loss}", paint.dim("queue")));
     }
     if listing.nodes.is_empty() {
         page.line("no node has been heard of");

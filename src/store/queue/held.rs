@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::streams::Death;
+use super::message::Death;
 use crate::store::{DeliveryProgress, OutboxRow, OutboxStore};
 
 /// How many messages are remembered that have ended. A server that was killed gives out again what it gave out just before.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_nats::jetstream::message::PublishMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -102,6 +103,45 @@ pub(super) fn retried(bytes: &[u8], taken: u32) -> Result<(crate::model::EventKi
         event: read.event,
     };
     Ok((kind, serde_json::to_vec(&written).expect("texts and JSON")))
+}
+
+/// Why an event is a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Death {
+    pub(super) reason: &'static str,
+    pub(super) error: Option<String>,
+    /// How often it was taken out of the queue.
+    pub(super) taken: u32,
+}
+
+/// The headers of dead letters.
+pub(super) const REASON: &str = "Hookyard-Reason";
+pub(super) const ERROR: &str = "Hookyard-Error";
+pub(super) const TAKEN: &str = "Hookyard-Taken";
+pub(super) const WORKER: &str = "Hookyard-Worker";
+pub(super) const CUT: &str = "Hookyard-Cut";
+
+/// The longest error that a dead letter has, in bytes.
+const LONGEST_ERROR: usize = 1024;
+
+impl Death {
+    /// The dead letter: the message as it was, as far as the servers keep so much, and why it is one.
+    pub(super) fn message(&self, payload: &[u8], most: usize, worker: &str) -> PublishMessage {
+        let kept = payload.get(..most).unwrap_or(payload);
+        let message = PublishMessage::build()
+            .payload(kept.to_vec().into())
+            .header(REASON, self.reason)
+            .header(ERROR, header_text(self.error.as_deref().unwrap_or_default()))
+            .header(TAKEN, self.taken.to_string())
+            .header(WORKER, header_text(worker));
+        if kept.len() < payload.len() { message.header(CUT, payload.len().to_string()) } else { message }
+    }
+}
+
+/// A text as a header can have it.
+fn header_text(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST_ERROR);
+    text[..end].chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 fn texts(names: &[HookName]) -> Vec<&str> {

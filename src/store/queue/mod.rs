@@ -14,6 +14,7 @@ mod held;
 mod message;
 #[cfg(feature = "cli")]
 mod operator;
+mod seen;
 mod streams;
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     QueueOptions,
-    message::{MessageSummary, WorkerReport, retried},
-    streams::{CUT, ERROR, LifecycleQueue, REASON, TAKEN, WORKER},
+    message::{CUT, ERROR, MessageSummary, REASON, TAKEN, WORKER, WorkerReport, retried},
+    seen::was_made_again,
+    streams::{LifecycleQueue, made_at},
 };
 use crate::store::shared::{ClusterError, unreachable};
 
@@ -43,6 +44,10 @@ pub(crate) struct QueueReport {
     /// Events that a worker has.
     pub(crate) under_way: usize,
     pub(crate) bytes: u64,
+    /// The bytes that may be there; none if there is no bound.
+    pub(crate) max_bytes: Option<u64>,
+    /// How long ago the queue was made again, if it was: what waited in the former one is lost.
+    pub(crate) made_again_ms: Option<u64>,
     pub(crate) dead_letters: u64,
     pub(crate) workers: Vec<WorkerReport>,
 }
@@ -108,10 +113,14 @@ impl QueueOperator {
         // Until a worker has asked for events, there is none.
         let consumer = stream.consumer_info(super::streams::WORKERS).await.ok();
         let dead = self.stream(self.queue.dead_name()).await?;
+        let made = made_at(&stream);
+        let made_again = dead.as_ref().map(made_at).filter(|dead| was_made_again(made, *dead)).map(|_| made);
         Ok(Some(QueueReport {
             waiting: consumer.as_ref().map_or(state.messages, |consumer| consumer.num_pending),
             under_way: consumer.map_or(0, |consumer| consumer.num_ack_pending),
             bytes: state.bytes,
+            max_bytes: u64::try_from(stream.cached_info().config.max_bytes).ok(),
+            made_again_ms: made_again.map(|made| u64::try_from(age_of(made).as_millis()).unwrap_or(u64::MAX)),
             dead_letters: dead.map_or(0, |dead| dead.cached_info().state.messages),
             workers: self.workers().await?,
         }))
@@ -214,16 +223,21 @@ impl QueueOperator {
     }
 }
 
+/// How long ago a moment was, in nanoseconds since the epoch, by the clocks of the servers and of this machine.
+fn age_of(moment: i128) -> Duration {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let age = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX).saturating_sub(moment);
+    Duration::from_nanos(u64::try_from(age).unwrap_or_default())
+}
+
 impl DeadMessage {
     fn of(message: &StreamMessage) -> Self {
         let text =
             |name: &str| message.headers.get(name).map(|value| value.as_str().to_owned()).unwrap_or_default();
         let put_at = message.time.unix_timestamp_nanos();
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let age = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX).saturating_sub(put_at);
         Self {
             id: message.sequence,
-            age: Duration::from_nanos(u64::try_from(age).unwrap_or_default()),
+            age: age_of(put_at),
             reason: text(REASON),
             error: text(ERROR),
             taken: text(TAKEN).parse().unwrap_or_default(),

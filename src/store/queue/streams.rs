@@ -14,7 +14,9 @@ use async_nats::{
     jetstream::{
         Context, ErrorCode,
         consumer::{AckPolicy, Consumer, pull},
-        context::{ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
+        context::{
+            ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind,
+        },
         message::PublishMessage,
         publish::PublishAck,
         stream::{
@@ -25,22 +27,27 @@ use async_nats::{
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-use super::{QueueOptions, message::QueuedEvent};
-use crate::store::shared::{
-    ClusterError, ConnectFailure, REQUEST_TIMEOUT, check_server, connect, unreachable,
+use super::{
+    QueueOptions,
+    message::{Death, QueuedEvent},
+    seen::{FoundQueue, KnownBefore, QueueLoss, SeenQueue},
+};
+use crate::{
+    store::shared::{ClusterError, ConnectFailure, REQUEST_TIMEOUT, check_server, connect, unreachable},
+    telemetry::QueueReplaced,
 };
 
 /// How long the queue knows the id of an event, so that one that is put twice is there once.
 const REPETITIONS_KNOWN: Duration = Duration::from_mins(10);
-
-/// How far the numbers of events that are put at the same time may go back.
-const IN_ANY_ORDER: u64 = 64;
 
 /// How long a server may take to confirm a message. One without a leader confirms nothing for seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a message may take besides its event, in bytes.
 const HEADERS: usize = 4096;
+
+/// What servers say of a message for which there is no room. Nothing of it is written.
+const FULL: [&str; 2] = ["maximum bytes exceeded", "maximum messages exceeded"];
 
 /// The name of what all workers share.
 pub(super) const WORKERS: &str = "workers";
@@ -57,17 +64,6 @@ pub(crate) struct LifecycleQueue {
     options: QueueOptions,
     is_open: AtomicBool,
     seen: Mutex<SeenQueue>,
-}
-
-/// What this daemon knows of the stream in which events wait.
-#[derive(Debug, Default)]
-struct SeenQueue {
-    /// When it was made.
-    created: Option<i128>,
-    /// The highest number that it gave an event of this daemon.
-    last: u64,
-    /// How often another one was in its place.
-    replaced: u64,
 }
 
 /// Why an event is not in the queue.
@@ -87,25 +83,6 @@ impl NotPut {
         }
     }
 }
-
-/// Why an event is a dead letter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Death {
-    pub(super) reason: &'static str,
-    pub(super) error: Option<String>,
-    /// How often it was taken out of the queue.
-    pub(super) taken: u32,
-}
-
-/// The headers of dead letters.
-pub(super) const REASON: &str = "Hookyard-Reason";
-pub(super) const ERROR: &str = "Hookyard-Error";
-pub(super) const TAKEN: &str = "Hookyard-Taken";
-pub(super) const WORKER: &str = "Hookyard-Worker";
-pub(super) const CUT: &str = "Hookyard-Cut";
-
-/// The longest error that a dead letter has, in bytes.
-const LONGEST_ERROR: usize = 1024;
 
 impl LifecycleQueue {
     /// Prepares to connect. Servers that are not there are tried again.
@@ -163,66 +140,74 @@ impl LifecycleQueue {
     /// Returns an error if they cannot be used.
     pub(crate) async fn open(&self) -> Result<(), ClusterError> {
         self.check_server()?;
-        let queue = self.opened(self.queue_config()).await?;
+        let before = self.seen.lock().known();
+        let (queue, is_made) = self.opened(self.queue_config()).await?;
         self.check(&queue.cached_info().config)?;
-        self.compare(&queue);
-        self.opened(self.dead_config()).await?;
+        let (dead, _) = self.opened(self.dead_config()).await?;
+        self.compare(&queue, before, is_made.then(|| made_at(&dead)));
         self.is_open.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Says so if the stream is another one than before: what waited in the former one is lost.
-    fn compare(&self, queue: &Stream) {
-        let created = queue.cached_info().created.unix_timestamp_nanos();
-        let mut seen = self.seen.lock();
-        if seen.created.replace(created).is_some_and(|former| former != created) {
-            seen.last = 0;
-            seen.replaced += 1;
-            tracing::error!(
-                stream = self.queue_name(),
+    /// Says so if what waited in the stream is lost.
+    fn compare(&self, queue: &Stream, before: KnownBefore, made_beside: Option<i128>) {
+        let last = queue.cached_info().state.last_sequence;
+        let found = FoundQueue { created: made_at(queue), last, made_beside };
+        let Some(loss) = self.seen.lock().compare(found, before) else { return };
+        QueueReplaced::emit();
+        let stream = self.queue_name();
+        match loss {
+            QueueLoss::Replaced => tracing::error!(
+                stream,
                 "the queue is another stream than before: accepted events that waited in the former one are lost, how many is \
                  not known; find out who deleted it or restored the servers, and send again what must not be missing"
-            );
+            ),
+            QueueLoss::SetBack => tracing::error!(
+                stream,
+                confirmed = before.last,
+                last,
+                "the queue was set back: accepted events behind its last one are lost; find out whether its servers sync what they \
+                 confirm and who restored them, and send again what must not be missing"
+            ),
         }
     }
 
-    /// Looks at the stream if the number of an event that it did not have before is lower than those that were put at the same
-    /// time, of which any may be confirmed first.
-    async fn notice(&self, number: u64) {
-        let goes_back = {
+    /// Looks at the stream if the number of an event that it did not have before goes back.
+    async fn notice(&self, number: u64, before: KnownBefore) {
+        let (goes_back, before) = {
             let mut seen = self.seen.lock();
-            let goes_back = number.saturating_add(IN_ANY_ORDER) <= seen.last;
-            seen.last = seen.last.max(number);
-            goes_back
+            (seen.numbered(number, before), seen.known())
         };
         if goes_back && let Ok(queue) = self.queue_stream().await {
-            self.compare(&queue);
+            self.compare(&queue, before, None);
         }
     }
 
     #[cfg(all(test, feature = "cli"))]
     pub(super) fn replaced(&self) -> u64 {
-        self.seen.lock().replaced
+        self.seen.lock().replaced()
     }
 
-    async fn opened(&self, config: Config) -> Result<Stream, ClusterError> {
+    /// A stream, and whether it was not there.
+    async fn opened(&self, config: Config) -> Result<(Stream, bool), ClusterError> {
         let name = config.name.clone();
         match self.jetstream.get_stream(&name).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok((stream, false)),
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                 }
                 _ => return Err(unreachable(&error)),
             },
         }
-        self.jetstream.create_stream(config).await.map_err(|error| match error.kind() {
+        let made = self.jetstream.create_stream(config).await.map_err(|error| match error.kind() {
             CreateStreamErrorKind::JetStream(why) => ClusterError::QueueNotMade {
                 stream: name,
                 replicas: self.options.cluster.replicas,
                 why: why.to_string(),
             },
             _ => unreachable(&error),
-        })
+        })?;
+        Ok((made, true))
     }
 
     fn queue_config(&self) -> Config {
@@ -295,34 +280,32 @@ impl LifecycleQueue {
         if self.client.connection_state() != connection::State::Connected {
             return Err(NotPut::NotSent("no server can be connected to".to_owned()));
         }
-        if !self.is_open.load(Ordering::Acquire) {
-            self.open().await.map_err(|error| NotPut::NotSent(error.to_string()))?;
-        }
+        self.open_once().await?;
         let message = PublishMessage::build().payload(payload.into()).message_id(event.id());
         let subject = self.queue_subject(event.event.kind.as_str());
+        let before = self.seen.lock().known();
         let acknowledged = self.published(subject, message).await?;
         if !acknowledged.duplicate {
-            self.notice(acknowledged.sequence).await;
+            self.notice(acknowledged.sequence, before).await;
         }
         Ok(acknowledged.duplicate)
     }
 
     /// Puts a dead letter away.
     pub(super) async fn bury(&self, number: u64, payload: &[u8], death: &Death) -> Result<bool, NotPut> {
+        self.open_once().await?;
         let most = self.client.server_info().max_payload.saturating_sub(HEADERS);
-        let kept = payload.get(..most).unwrap_or(payload);
-        let error = death.error.as_deref().unwrap_or_default();
-        let mut message = PublishMessage::build()
-            .payload(kept.to_vec().into())
-            .message_id(format!("{}-{number}", self.queue_name()))
-            .header(REASON, death.reason)
-            .header(ERROR, header_text(error))
-            .header(TAKEN, death.taken.to_string())
-            .header(WORKER, header_text(&self.options.cluster.node));
-        if kept.len() < payload.len() {
-            message = message.header(CUT, payload.len().to_string());
-        }
+        let id = format!("{}-{number}", self.queue_name());
+        let message = death.message(payload, most, &self.options.cluster.node).message_id(id);
         self.publish(self.dead_subject(death.reason), message).await
+    }
+
+    /// Makes the streams if they are not there, or have gone.
+    async fn open_once(&self) -> Result<(), NotPut> {
+        if self.is_open.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.open().await.map_err(|error| NotPut::NotSent(error.to_string()))
     }
 
     pub(super) async fn publish(&self, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
@@ -330,24 +313,35 @@ impl LifecycleQueue {
     }
 
     async fn published(&self, subject: String, message: PublishMessage) -> Result<PublishAck, NotPut> {
-        let unsure = |why: &dyn std::fmt::Display| NotPut::Unsure(why.to_string());
         let published = async {
             let acknowledged = self.jetstream.send_publish(subject, message).await?;
             acknowledged.await
         };
         match timeout(PATIENCE, published).await {
             Ok(Ok(acknowledged)) => Ok(acknowledged),
-            Ok(Err(error)) => {
-                if matches!(error.kind(), PublishErrorKind::StreamNotFound) {
-                    self.is_open.store(false, Ordering::Release);
-                }
-                // With its reason, such as that the stream is full.
-                let source = std::error::Error::source(&error).map(ToString::to_string);
-                let why = source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-                Err(unsure(&why))
-            }
-            Err(_) => Err(unsure(&"no server confirms it")),
+            Ok(Err(error)) => Err(self.refused(&error)),
+            Err(_) => Err(NotPut::Unsure("no server confirms it".to_owned())),
         }
+    }
+
+    /// What a server says of a message that it does not confirm.
+    fn refused(&self, error: &PublishError) -> NotPut {
+        // With its reason.
+        let why = match unreachable(error) {
+            ClusterError::Unreachable(why) => why,
+            other => other.to_string(),
+        };
+        if matches!(error.kind(), PublishErrorKind::StreamNotFound) {
+            self.is_open.store(false, Ordering::Release);
+            return NotPut::NotSent(why);
+        }
+        if FULL.iter().any(|full| why.contains(full)) {
+            return NotPut::NotSent(format!(
+                "the stream {} is full: start more workers, or raise its `max_bytes` with `nats stream edit` ({why})",
+                self.queue_name()
+            ));
+        }
+        NotPut::Unsure(why)
     }
 
     /// What all workers take events from.
@@ -391,8 +385,7 @@ impl LifecycleQueue {
     }
 }
 
-/// A text as a header can have it.
-fn header_text(text: &str) -> String {
-    let end = text.floor_char_boundary(LONGEST_ERROR);
-    text[..end].chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+/// When a stream was made.
+pub(super) fn made_at(stream: &Stream) -> i128 {
+    stream.cached_info().created.unix_timestamp_nanos()
 }

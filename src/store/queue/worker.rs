@@ -23,8 +23,8 @@ use tokio::{
 use super::{
     EventIntake,
     held::{Ending, Given, HeldMessage, HeldMessages},
-    message::{QueuedEvent, WorkerReport},
-    streams::{Death, LifecycleQueue},
+    message::{Death, QueuedEvent, WorkerReport},
+    streams::LifecycleQueue,
 };
 use crate::{
     store::{RecordError, shared::ClusterError},
@@ -298,13 +298,21 @@ impl WorkerCore {
     async fn end(self, id: u64, ending: Ending) {
         let begun = Instant::now();
         let mut is_buried = ending == Ending::Done;
+        let mut is_told = false;
         while begun.elapsed() < LONGEST_ENDING
             && let Some(held) = self.held.get(id)
         {
             if let (Ending::Dead(death), false) = (&ending, is_buried) {
                 match self.queue.bury(id, &held.payload, death).await {
                     Ok(_) => is_buried = true,
-                    Err(why) => tracing::warn!(id, why = why.why(), "a dead letter cannot be put away"),
+                    Err(why) if !std::mem::replace(&mut is_told, true) => {
+                        tracing::warn!(
+                            id,
+                            why = why.why(),
+                            "a dead letter cannot be put away, and is tried again"
+                        );
+                    }
+                    Err(_) => {}
                 }
             }
             if is_buried && self.acknowledge(id, &held).await {

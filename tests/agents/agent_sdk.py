@@ -55,15 +55,21 @@ handler:
   rules:
     - deny: tool.input.command.contains("--force")
       reason: '"no force pushes"'
+    - deny: tool.input.command.contains("rm -rf /")
+      reason: '"this would remove everything"'
     - allow: "true"
       patch: { tool_input: '{"command": "echo patched"}' }
 """
 
 
 def results(session, program, daemon_is_there):
-    """The results of the two tools, as the model got them."""
+    """The results of the three tools, as the model got them, and whether `rm` ran: a program that only says so."""
+    rm = session.place / "bin/rm"
+    rm.parent.mkdir()
+    rm.write_text(f"#!/bin/sh\n: > '{session.place}/removed'\n")
+    rm.chmod(0o755)
     calls = [{"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {"command": command}}
-             for number, command in enumerate(("git push --force", "echo written"))]
+             for number, command in enumerate(("git push --force", "rm -rf /", "echo written"))]
     port = session.model([[call] for call in calls])
     hooks = session.project / ".openharness/hooks"
     hooks.mkdir(parents=True)
@@ -73,23 +79,26 @@ def results(session, program, daemon_is_there):
     environment = {
         **os.environ, "HOME": str(session.home), "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "PYTHONPATH": str(ROOT / "clients/python"),
+        "PATH": f"{rm.parent}:{os.environ['PATH']}",
     }
     words = [*program, str(session.place / "socket")]
     subprocess.run(words, cwd=session.project, env=environment, check=True, timeout=120, stdout=subprocess.DEVNULL)
     log = session.place / "requests"
     messages = json.loads(log.read_text().splitlines()[-1])["messages"] if log.exists() and log.read_text() else []
     blocks = [block for message in messages for block in message["content"] if isinstance(block, dict)]
-    return [str(block["content"]) for block in blocks if block["type"] == "tool_result"]
+    told = [str(block["content"]) for block in blocks if block["type"] == "tool_result"]
+    return told, (session.place / "removed").exists()
 
 
 def judge(name, program):
     with Session(HOOKYARD) as session:
-        asked = results(session, program(session), True)
+        asked, has_removed = results(session, program(session), True)
     with Session(HOOKYARD) as session:
-        down = results(session, program(session), False)
-    blocked, patched = [*asked, "", ""][:2]
-    is_right = "no force pushes" in blocked and "patched" in patched and "written" not in patched and down == []
-    print(f"{name}: {'right' if is_right else f'wrong: {asked}, and without a daemon {down}'}")
+        down, _ = results(session, program(session), False)
+    blocked, removal, patched = [*asked, "", "", ""][:3]
+    is_right = "no force pushes" in blocked and "this would remove everything" in removal and not has_removed
+    is_right &= "patched" in patched and "written" not in patched and down == []
+    print(f"{name}: {'right' if is_right else f'wrong: {asked}, and without a daemon {down}; rm ran: {has_removed}'}")
     return is_right
 
 

@@ -17,7 +17,7 @@ use url::Position;
 
 use super::{
     daemon_flag::ControlSocketFlags,
-    exit::{CliResult, Exit},
+    exit::{CliError, CliResult, Exit},
     flags::JsonFlag,
     screen::Screen,
     units::coarse_duration,
@@ -32,7 +32,7 @@ Examples:
 
 The link signs in once, within two minutes. The page is served at `listen.tcp` of the settings.
 
-Exit codes: 0 there is a link; 1 no daemon runs, or it has no address for browsers.";
+Exit codes: 0 there is a link; 1 no daemon runs, or it has no address for browsers that is safe without `--url`.";
 
 /// Programs that open a link in the person's browser.
 const OPENERS: [&str; 2] = ["xdg-open", "open"];
@@ -88,7 +88,7 @@ impl UiCommand {
         };
         let base = match &self.url {
             Some(base) => base.clone(),
-            None => format!("http://{}", reachable(link.address)),
+            None => own_base(link.address)?,
         };
         let url = format!("{base}{}", link.path);
         if self.output.json {
@@ -121,6 +121,23 @@ fn page_base(text: &str) -> Result<String, String> {
         );
     }
     Ok(url.origin().ascii_serialization())
+}
+
+/// Where the page of a daemon at an address is, for browsers on this machine: elsewhere, the secret of a link would be on the way.
+fn own_base(address: SocketAddr) -> Result<String, CliError> {
+    let here = reachable(address);
+    if here.ip().is_loopback() {
+        return Ok(format!("http://{here}"));
+    }
+    Err(CliError::with_help(
+        format!(
+            "the daemon serves its page at {address}, where a link would show its secret to everybody on the way"
+        ),
+        format!(
+            "give the address of the proxy with TLS before it, as in `--url https://hooks.example.com`; or forward a port with \
+             `ssh -L 8787:{address} HOST`, and give `--url http://127.0.0.1:8787`"
+        ),
+    ))
 }
 
 /// An address that a browser on this machine can ask.
@@ -212,5 +229,21 @@ mod tests {
         assert_eq!(shown("0.0.0.0:1"), "127.0.0.1:1");
         assert_eq!(shown("[::]:1"), "[::1]:1");
         assert_eq!(shown("10.0.0.1:1"), "10.0.0.1:1");
+    }
+
+    #[test]
+    fn a_link_of_its_own_leads_to_this_machine_only() {
+        for (address, base) in [
+            ("127.0.0.1:1", Some("http://127.0.0.1:1")),
+            ("127.8.8.8:1", Some("http://127.8.8.8:1")),
+            ("[::1]:1", Some("http://[::1]:1")),
+            ("0.0.0.0:1", Some("http://127.0.0.1:1")),
+            ("[::]:1", Some("http://[::1]:1")),
+            ("10.0.0.1:1", None),
+            ("[fe80::1]:1", None),
+            ("[::ffff:127.0.0.1]:1", None),
+        ] {
+            assert_eq!(own_base(address.parse().unwrap()).ok().as_deref(), base, "{address}");
+        }
     }
 }

@@ -19,6 +19,6 @@ pub use models::ModelClient;
 
 pub(crate) use own_listeners::OwnListeners;
 pub(crate) use runner::{
-    BackgroundSwitch, CommandLimits, DegradedWorkers, HandlerOutput, HttpLimits, Invocation, Runner,
+    BackgroundSwitch, CommandLimits, HandlerOutput, HookWorkers, HttpLimits, Invocation, Runner, WorkerCounts,
 };
 pub(crate) use select::{api_client, http_runner};

@@ -64,8 +64,8 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// The hooks whose workers do not serve.
-    fn degraded_workers(&self) -> Vec<DegradedWorkers> {
+    /// The workers of each hook that has any.
+    fn hook_workers(&self) -> Vec<HookWorkers> {
         Vec::new()
     }
 
@@ -81,16 +81,30 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// A hook whose workers do not serve its events.
+/// The workers of one hook.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "daemon"), allow(dead_code, reason = "only the daemon shows them"))]
-pub(crate) struct DegradedWorkers {
+pub(crate) struct HookWorkers {
     /// The directory of the workspace.
     pub(crate) root: PathBuf,
     pub(crate) hook: HookName,
-    pub(crate) degradation: Degradation,
-    /// What the last worker ended with.
-    pub(crate) why: Arc<str>,
+    pub(crate) counts: WorkerCounts,
+    /// Why they do not serve, if they do not, and what the last one ended with.
+    pub(crate) degradation: Option<(Degradation, Arc<str>)>,
+}
+
+/// How many workers a hook has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "daemon"), allow(dead_code, reason = "only the daemon shows them"))]
+pub(crate) struct WorkerCounts {
+    /// All that are there.
+    pub(crate) workers: usize,
+    /// Those that have an event.
+    pub(crate) busy: usize,
+    /// How many there may be.
+    pub(crate) most: usize,
+    /// How many failed, since the hook is as it is.
+    pub(crate) restarts: u64,
 }
 
 /// RAII guard: what the invocation holds a place of, beside that in its pool. Whoever works on it keeps a clone.

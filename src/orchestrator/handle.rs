@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use super::{notice_stream::NoticeStream, workspace_table::WorkspaceTable};
 use crate::{
     config::{LastGoodStore, LoadOptions, ManagedLevel, Settings},
-    handler::{DegradedWorkers, ModelClient},
+    handler::{HookWorkers, ModelClient},
     model::{Event, Hook, WorkspaceId},
     registry::Snapshot,
     run::{EventSender, RunContext},
@@ -127,16 +127,16 @@ impl Orchestrator {
         RunCount { known, active }
     }
 
-    /// The hooks whose workers do not serve, with their workspaces.
+    /// The workers of each hook that has any, with its workspace.
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon shows them"))]
-    pub(crate) fn degraded_workers(&self) -> Vec<(WorkspaceId, DegradedWorkers)> {
+    pub(crate) fn hook_workers(&self) -> Vec<(WorkspaceId, HookWorkers)> {
         let snapshots = self.snapshots();
         let id_of = |root: &Path| {
             let found = snapshots.iter().find(|snapshot| snapshot.workspace().root == root)?;
             Some(found.workspace().id.clone())
         };
-        let degraded = self.0.context.pools.degraded_workers().into_iter();
-        degraded.filter_map(|workers| Some((id_of(&workers.root)?, workers))).collect()
+        let workers = self.0.context.pools.hook_workers().into_iter();
+        workers.filter_map(|workers| Some((id_of(&workers.root)?, workers))).collect()
     }
 
     /// How much of each pool is in use.

@@ -21,7 +21,7 @@ use hook_limit::{PermitTurn, QueueLimits, Waiting};
 #[cfg(feature = "daemon")]
 use crate::telemetry::PoolOccupancy;
 use crate::{
-    handler::DegradedWorkers,
+    handler::HookWorkers,
     model::{Conclusion, Ended, HandlerKind},
     registry::RegisteredHook,
 };
@@ -97,9 +97,9 @@ impl HandlerPools {
         staffed.chain([(HandlerKind::Native, self.native.occupancy())]).collect()
     }
 
-    /// The hooks whose workers do not serve.
-    pub(crate) fn degraded_workers(&self) -> Vec<DegradedWorkers> {
-        self.staffed.iter().flat_map(Pool::degraded_workers).collect()
+    /// The workers of each hook that has any.
+    pub(crate) fn hook_workers(&self) -> Vec<HookWorkers> {
+        self.staffed.iter().flat_map(Pool::hook_workers).collect()
     }
 
     /// Tells the pools which hooks a workspace has now.

@@ -30,7 +30,7 @@ use super::{
     places::{Place, PlaceShares, Placeless, PoolLoad},
 };
 use crate::{
-    handler::{BackgroundSwitch, DegradedWorkers, HandlerOutput, Invocation, Runner},
+    handler::{BackgroundSwitch, HandlerOutput, HookWorkers, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind, RawReply, Reply},
     registry::RegisteredHook,
     telemetry::{EVENTS_TARGET, Meters, Panicked, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
@@ -148,9 +148,9 @@ impl Pool {
         self.runner.capacity(invocation)
     }
 
-    /// The hooks whose workers do not serve.
-    pub(crate) fn degraded_workers(&self) -> Vec<DegradedWorkers> {
-        self.runner.degraded_workers()
+    /// The workers of each hook that has any.
+    pub(crate) fn hook_workers(&self) -> Vec<HookWorkers> {
+        self.runner.hook_workers()
     }
 
     /// Tells the runner which hooks a workspace has now.

@@ -1,6 +1,11 @@
 //! The page for browsers: what its files may load, who signs in, and what a session may do.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+    path::Path,
+};
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -341,6 +346,32 @@ fn what_hooks_do_is_added_up_once_a_second() {
     daemon.finish();
 }
 
+/// A worker of which the first ends in the middle of its first event.
+const DYING_WORKER: &str = r#"echo '{"hookyard":1}'
+while read -r line; do
+  [ -e died ] || { : > died; exit 1; }
+  id=${line#*'"id":"'}
+  echo '{"id":"'"${id%%'"'*}"'","output":{}}'
+done
+"#;
+
+#[test]
+fn workers_are_counted_with_those_that_failed() {
+    let hook = "name: counter\nevents: [before_tool_dispatch]\non_error: ignore\nhandler:\n  type: command\n  mode: worker\n  \
+                workers: 3\n  command: exec sh .openharness/worker.sh\n";
+    let setup = setup().file("shop/.openharness/hooks/guard.yaml", hook);
+    let daemon = setup.file("shop/.openharness/worker.sh", DYING_WORKER).serve();
+    let mut stream = RawConnection::unix(&daemon);
+    stream.send("GET /v1/now HTTP/1.1\r\nhost: h\r\n\r\n");
+    wait_until("there are no workers", || stream.more().is_ok() && stream.text().contains("\"workers\":[]"));
+    send_event(&daemon, "dies");
+    send_event(&daemon, "lives");
+    let counted = "\"workers\":[{\"workspace_id\":\"shop\",\"hook\":\"counter\",\"workers\":1,\"busy\":0,\"most\":3,\
+                   \"restarts\":1,\"why\":null}]";
+    wait_until("one has taken its place", || stream.more().is_ok() && stream.text().contains(counted));
+    daemon.finish();
+}
+
 #[test]
 fn a_daemon_without_an_address_has_no_page_and_says_so() {
     let daemon = DaemonSetup::new().serve();
@@ -350,6 +381,55 @@ fn a_daemon_without_an_address_has_no_page_and_says_so() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("no address for browsers") && text.contains("listen.tcp"), "{text}");
     daemon.finish();
+}
+
+/// Answers a request for a link on a socket as a daemon does that serves its page at an address.
+fn serve_at(socket: &Path, address: &str) -> std::thread::JoinHandle<()> {
+    let listener = UnixListener::bind(socket).unwrap();
+    let link =
+        json!({ "path": "/#sign-in=secret", "address": address, "right": "read", "lifetime_ms": 120_000 });
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut seen = Vec::new();
+        while !seen.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            let mut more = [0; 1024];
+            let length = stream.read(&mut more).unwrap();
+            seen.extend_from_slice(&more[..length]);
+        }
+        let body = link.to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+    })
+}
+
+#[test]
+fn a_link_does_not_lead_over_the_network_without_tls() {
+    for (address, flags, expected) in [
+        ("127.0.0.1:8787", &[][..], Ok("http://127.0.0.1:8787/#sign-in=secret")),
+        ("0.0.0.0:8787", &[], Ok("http://127.0.0.1:8787/#sign-in=secret")),
+        ("10.0.0.1:8787", &[], Err("`ssh -L 8787:10.0.0.1:8787 HOST`")),
+        ("[fd00::1]:8787", &[], Err("`--url https://hooks.example.com`")),
+        ("10.0.0.1:8787", &["--url", "https://h.example"], Ok("https://h.example/#sign-in=secret")),
+    ] {
+        let here = tempfile::tempdir().unwrap();
+        let socket = here.path().join("hookyard.sock");
+        let answered = serve_at(&socket, address);
+        let mut command = Command::cargo_bin("hookyard").unwrap();
+        let output = command.args(["ui", "--no-open", "--socket"]).arg(&socket).args(flags).output().unwrap();
+        answered.join().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        match expected {
+            Ok(link) => assert_eq!((output.status.code(), printed.trim_end()), (Some(0), link), "{said}"),
+            Err(hint) => {
+                assert_eq!((output.status.code(), printed.as_str()), (Some(1), ""), "{address}");
+                assert!(said.contains(hint) && !said.contains("secret\n"), "{said}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ import { EventsChart } from "./chart";
 import { ago, count, duration, longDuration, plural, rate } from "./format";
 import { Empty, Failure, Section, Table, VerdictCounts, type Column, type Sorting } from "./parts";
 import { address, stopped, useAsked, type Live } from "./state";
-import type { HookNow, PoolNow, Right, Run, Runs, Status } from "./types";
+import type { HookNow, PoolNow, Right, Run, Runs, Status, WorkersNow } from "./types";
 
 const HOOKS: Column<HookNow>[] = [
   {
@@ -53,6 +53,27 @@ const POOLS: Column<PoolNow>[] = [
   },
   { name: "Waiting", number: true, cell: (pool) => count(pool.waiting) },
   { name: "Queue", hint: "How many may wait", number: true, cell: (pool) => (pool.queue === null ? "no limit" : count(pool.queue)) },
+];
+
+const WORKERS: Column<WorkersNow>[] = [
+  {
+    name: "Hook",
+    cell: (it) => (
+      <>
+        <a href={address(["why"], { hook: it.hook, workspace: it.workspace_id })}>{it.hook}</a>
+        <span class="sub">{it.workspace_id}</span>
+      </>
+    ),
+  },
+  { name: "Workers", hint: "How many there are, and how many there may be", number: true, cell: (it) => `${count(it.workers)} of ${count(it.most)}` },
+  { name: "Busy", hint: "How many have an event", number: true, cell: (it) => count(it.busy) },
+  {
+    name: "Restarts",
+    hint: "How many failed and were replaced, since the hook is as it is",
+    number: true,
+    cell: (it) => (it.restarts > 0 ? <strong class="bad">✕ {count(it.restarts)}</strong> : "0"),
+  },
+  { name: "Serving", cell: (it) => (it.why === null ? <span class="quiet">yes</span> : <span class="bad">✕ no: {it.why}</span>) },
 ];
 
 function waitsFor(run: Run): string {
@@ -237,6 +258,11 @@ export function NowPage({ live, status, right }: { live: Live; status: Status | 
         )}
       </Section>
       <RunsSection right={right} />
+      {now !== undefined && now.workers.length > 0 && (
+        <Section title="Workers">
+          <Table caption="workers of hooks" columns={WORKERS} rows={now.workers} id={(it) => `${it.workspace_id} ${it.hook}`} most={50} />
+        </Section>
+      )}
       <div class="columns">
         <Section title="Pools">
           {pools.length === 0 ? <Empty>No pool is in use. Each kind of handler has one; rules need none.</Empty> : <Table caption="pools of handlers" columns={POOLS} rows={pools} id={(pool) => pool.pool} />}

@@ -33,12 +33,23 @@ export interface PoolNow {
   queue: number | null;
 }
 
+export interface WorkersNow {
+  workspace_id: string;
+  hook: string;
+  workers: number;
+  busy: number;
+  most: number;
+  restarts: number;
+  why: string | null;
+}
+
 export interface Now {
   watched_ms: number;
   dropped: number;
   events: { total: number; rate: number; verdicts: Verdicts };
   hooks: HookNow[];
   pools: PoolNow[];
+  workers: WorkersNow[];
   events_in_flight: number;
   runs: number;
   active_runs: number;

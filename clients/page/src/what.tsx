@@ -1,4 +1,5 @@
 // What runs: the hooks of each workspace with their files, and what is wrong with these.
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { count, plural } from "./format";
 import { Copy, Empty, Failure, Section, Table, type Column, type Sorting } from "./parts";
@@ -15,6 +16,16 @@ function state(hook: Hook): { sign: string; text: string; tone: string } {
 /// A path as it is from a directory, if it is in there.
 function within(root: string, path: string): string {
   return path.startsWith(`${root}/`) ? path.slice(root.length + 1) : path;
+}
+
+/// A path that breaks after a slash.
+function breakable(path: string) {
+  return path.split(/(?<=\/)/).map((part, index) => (
+    <Fragment key={index}>
+      {index > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
 }
 
 const columns = (root: string): Column<Hook>[] => [
@@ -37,7 +48,7 @@ const columns = (root: string): Column<Hook>[] => [
       const { sign, text, tone } = state(hook);
       return (
         <span class={tone}>
-          <span aria-hidden="true">{sign} </span>
+          <span aria-hidden="true">{`${sign}\u00a0`}</span>
           {text}
         </span>
       );
@@ -80,7 +91,7 @@ const columns = (root: string): Column<Hook>[] => [
     cell: (hook) => (
       <>
         <span class="path" title={hook.file ?? ""}>
-          {hook.file ? `${within(root, hook.file)}:${hook.line}` : "in the program"}
+          {hook.file ? breakable(`${within(root, hook.file)}:${hook.line}`) : "in the program"}
         </span>
         {hook.sha256 && (
           <span class="sub" title={hook.sha256}>
@@ -214,7 +225,7 @@ function WorkspaceView({ id, right }: { id: string; right: Right }) {
           <ul>
             {it.files.map((file) => (
               <li key={file} class="path">
-                {file}
+                {breakable(file)}
               </li>
             ))}
           </ul>

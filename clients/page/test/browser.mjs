@@ -110,6 +110,49 @@ test("now: hooks with their rates, verdicts and last failure, live", async () =>
   await close(window);
 });
 
+test("now: workers, how many are busy, and those that failed", async () => {
+  const window = await open();
+  const count = (input) => daemon.event("Count", input, { workspace_id: "billing", run_id: "counted" });
+  await count({ then: "crash" });
+  const slow = count({ then: "slow" });
+  const cells = row(window.page, "workers of hooks", "counter").getByRole("cell");
+  await cells.filter({ hasText: "1 of 2" }).waitFor();
+  await cells.filter({ hasText: /^✕ 1$/ }).waitFor();
+  await window.page.waitForFunction(([busy]) => busy.textContent === "1", [await cells.nth(1).elementHandle()]);
+  await slow;
+  await window.page.waitForFunction(([busy]) => busy.textContent === "0", [await cells.nth(1).elementHandle()]);
+  await close(window);
+});
+
+for (const width of [390, 800, 970, 1280]) {
+  test(`no word of a narrow column is broken, and nothing is wider than its place, at ${width}`, async () => {
+    const window = await open([], { viewport: { width, height: 900 } });
+    const { page } = window;
+    await row(page, "agents", "canonical").waitFor();
+    const isWide = () => [document.documentElement, ...document.querySelectorAll(".columns .table")].some((it) => it.scrollWidth > it.clientWidth);
+    assert.equal(await page.evaluate(isWide), false);
+    await page.goto(`${window.origin}/#/runs-what/shop`);
+    await row(page, "hooks of shop", "policy-server").waitFor();
+    const { broken, wide } = await page.evaluate(() => {
+      const broken = [];
+      const isWide = (element) => element.scrollWidth > element.clientWidth;
+      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        if (text.parentElement.closest("pre, .command, .unseen")) continue;
+        for (const { 0: word, index } of text.data.matchAll(/\w+/g)) {
+          const range = new Range();
+          range.setStart(text, index);
+          range.setEnd(text, index + word.length);
+          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+        }
+      }
+      return { broken, wide: [document.documentElement, ...document.querySelectorAll(".table")].filter(isWide).length };
+    });
+    assert.deepEqual([broken, wide], [[], 0]);
+    await close(window);
+  });
+}
+
 test("now: a click sorts, and a screen reader is told", async () => {
   const window = await open();
   const { page } = window;

@@ -53,6 +53,19 @@ handler: { type: command, command: 'sleep 600', timeout_seconds: 600 }
 events: [after_tool_dispatch]
 handler: { type: command, command: 'exit 0' }
 `,
+  "billing/.openharness/hooks/counter.yaml": `name: counter
+events: [before_tool_dispatch]
+matcher: ^Count$
+handler: { type: command, mode: worker, workers: 2, command: exec node .openharness/scripts/counter.mjs }
+`,
+  "billing/.openharness/scripts/counter.mjs": `import { createInterface } from "node:readline";
+console.log('{"hookyard":1}');
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id } = JSON.parse(line);
+  if (line.includes("crash")) process.exit(1);
+  if (id !== undefined) setTimeout(() => console.log(JSON.stringify({ id, output: {} })), line.includes("slow") ? 3000 : 0);
+}
+`,
   "hostile/.openharness/hooks/hostile.yaml": `name: hostile
 events: [before_tool_dispatch]
 handler:

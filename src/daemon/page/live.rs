@@ -89,6 +89,7 @@ fn occupancy(orchestrator: &Orchestrator) -> Occupancy {
     let runs = orchestrator.run_count();
     Occupancy {
         pools: orchestrator.pool_occupancies(),
+        workers: orchestrator.hook_workers(),
         events_in_flight: orchestrator.in_flight(),
         runs: runs.known,
         active_runs: runs.active,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     Notice,
+    handler::{HookWorkers, WorkerCounts},
     model::{HandlerKind, HookReport, Verdict, WorkspaceId},
     telemetry::{PoolOccupancy, SlidingWindow},
 };
@@ -57,6 +58,7 @@ pub(super) struct LiveView {
     events: EventsView,
     hooks: Vec<HookView>,
     pools: Vec<PoolView>,
+    workers: Vec<WorkersView>,
     events_in_flight: usize,
     runs: usize,
     active_runs: usize,
@@ -101,10 +103,25 @@ struct PoolView {
     queue: Option<usize>,
 }
 
+/// The workers of a hook.
+#[derive(Debug, Serialize)]
+struct WorkersView {
+    workspace_id: String,
+    hook: String,
+    workers: usize,
+    busy: usize,
+    most: usize,
+    /// How many failed, so that others took their place.
+    restarts: u64,
+    /// What the last one ended with, if they do not serve.
+    why: Option<String>,
+}
+
 /// What is known of the orchestrator at the moment of a view.
 #[derive(Debug)]
 pub(super) struct Occupancy {
     pub(super) pools: Vec<(HandlerKind, PoolOccupancy)>,
+    pub(super) workers: Vec<(WorkspaceId, HookWorkers)>,
     pub(super) events_in_flight: usize,
     pub(super) runs: usize,
     pub(super) active_runs: usize,
@@ -147,9 +164,26 @@ impl LiveCounts {
             events: EventsView { total: self.total, rate: self.events.rate(now), verdicts: self.verdicts },
             hooks: hooks.collect(),
             pools: pools.collect(),
+            workers: occupancy.workers.into_iter().take(MOST_HOOKS).map(WorkersView::of).collect(),
             events_in_flight: occupancy.events_in_flight,
             runs: occupancy.runs,
             active_runs: occupancy.active_runs,
+        }
+    }
+}
+
+impl WorkersView {
+    fn of((workspace, workers): (WorkspaceId, HookWorkers)) -> Self {
+        let WorkerCounts { workers: there, busy, most, restarts } = workers.counts;
+        let why = workers.degradation.map(|(_, why)| why.chars().take(MOST_WHY).collect());
+        Self {
+            workspace_id: workspace.to_string(),
+            hook: workers.hook.to_string(),
+            workers: there,
+            busy,
+            most,
+            restarts,
+            why,
         }
     }
 }
@@ -256,7 +290,13 @@ mod tests {
             counts.take(&invocation(&format!("a-{number}"), Ended::Completed), Duration::from_secs(1));
         }
         counts.lose(3);
-        let occupancy = Occupancy { pools: Vec::new(), events_in_flight: 0, runs: 2, active_runs: 1 };
+        let occupancy = Occupancy {
+            pools: Vec::new(),
+            workers: Vec::new(),
+            events_in_flight: 0,
+            runs: 2,
+            active_runs: 1,
+        };
         let view = to_value(counts.view(Duration::from_secs(2), occupancy)).unwrap();
         let hooks = view["hooks"].as_array().unwrap();
         assert_eq!(

@@ -39,12 +39,14 @@ pub(super) static DEGRADED_HOOK: Component = Component::built("DegradedHook", ||
 
 /// At most so many of the hooks whose workers do not serve.
 pub(super) fn degraded_workers(orchestrator: &Orchestrator, most: usize) -> Vec<DegradedHook> {
-    let degraded = orchestrator.degraded_workers().into_iter().take(most);
-    let hooks = degraded.map(|(workspace, workers)| DegradedHook {
-        workspace: workspace.to_string(),
-        hook: workers.hook.to_string(),
-        reason: workers.degradation.as_str().to_owned(),
-        why: workers.why.to_string(),
+    let degraded = orchestrator.hook_workers().into_iter().filter_map(|(workspace, workers)| {
+        let (degradation, why) = workers.degradation?;
+        Some(DegradedHook {
+            workspace: workspace.to_string(),
+            hook: workers.hook.to_string(),
+            reason: degradation.as_str().to_owned(),
+            why: why.to_string(),
+        })
     });
-    hooks.collect()
+    degraded.take(most).collect()
 }

@@ -28,7 +28,7 @@ use super::{
     worker::{Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts},
 };
 use crate::{
-    handler::runner::{CommandLimits, DegradedWorkers, HandlerOutput, Invocation, Runner},
+    handler::runner::{CommandLimits, HandlerOutput, HookWorkers, Invocation, Runner},
     model::{
         Approval, CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, FilesystemAccess, Handler,
         Hook, HookName, WorkerBounds, Workspace,
@@ -375,11 +375,8 @@ impl Runner for CommandRunner {
         matches!(&invocation.hook.hook.handler, Handler::Command(handler) if matches!(handler.mode, CommandMode::Worker(_)))
     }
 
-    fn degraded_workers(&self) -> Vec<DegradedWorkers> {
-        self.workers.each(|root, hook, fleet| {
-            let (degradation, why) = fleet.degradation()?;
-            Some(DegradedWorkers { root: root.to_owned(), hook: hook.clone(), degradation, why })
-        })
+    fn hook_workers(&self) -> Vec<HookWorkers> {
+        self.workers.each(|root, hook, fleet| Some(fleet.shown(root, hook)))
     }
 
     fn sample(&self) {

@@ -1,6 +1,7 @@
 //! The workers of one hook in one workspace: which of them serves an event, and when another one is started.
 
 use std::{
+    path::Path,
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
@@ -18,15 +19,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     event_loop,
+    fleet_state::FleetState,
     handle::{WorkerCapacity, WorkerHandle, WorkerPermit, WorkerPhase},
-    health::{EndedWorker, FleetHealth, WorkerEnd},
+    health::{EndedWorker, WorkerEnd},
     limits::{RETRY_HELLO, WorkerConfig, after},
     protocol::EventMessage,
 };
 use crate::{
-    handler::{command::warm_pool::WarmProcesses, runner::Invocation},
-    model::{Ended, Failure, RawReply},
-    telemetry::{Degradation, WorkersDegraded},
+    handler::{
+        command::warm_pool::WarmProcesses,
+        runner::{HookWorkers, Invocation, WorkerCounts},
+    },
+    model::{Ended, Failure, HookName, RawReply},
 };
 
 /// How many workers an event is sent to that end before they begin with it.
@@ -52,44 +56,6 @@ pub(in crate::handler::command) struct Fleet {
     next_id: AtomicU64,
 }
 
-/// What the tasks of the workers change.
-#[derive(Debug)]
-struct FleetState {
-    hook: Arc<str>,
-    health: Mutex<FleetHealth>,
-    shared_capacity: Arc<WorkerCapacity>,
-    /// How many events the fleet takes at once, for who lets them wait; any number while each gets a process.
-    capacity: watch::Sender<usize>,
-    gauge: Mutex<WorkersDegraded>,
-}
-
-impl FleetState {
-    /// A worker has said hello, and how many events it should have.
-    fn note_protocol(&self) {
-        self.health.lock().note_protocol(&self.hook);
-        self.publish();
-    }
-
-    /// A worker ended.
-    fn record(&self, ended: &EndedWorker) {
-        let mut health = self.health.lock();
-        if ended.said_hello {
-            health.note_protocol(&self.hook);
-        }
-        health.record(&self.hook, &ended.end, ended.age);
-        drop(health);
-        self.publish();
-    }
-
-    /// Publishes the capacity and the gauge.
-    fn publish(&self) {
-        let health = self.health.lock();
-        let now = if health.has_no_hello() { usize::MAX } else { self.shared_capacity.total() };
-        self.capacity.send_if_modified(|known| std::mem::replace(known, now) != now);
-        self.gauge.lock().set(health.degradation().map(|(degradation, _)| degradation));
-    }
-}
-
 /// The permits of the fleet and of a worker.
 type AcquiredPermits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
@@ -106,13 +72,7 @@ enum Availability {
 impl Fleet {
     pub(in crate::handler::command) fn new(config: WorkerConfig) -> Self {
         let shared_capacity = Arc::new(WorkerCapacity::of(config.bounds.workers.get()));
-        let state = FleetState {
-            hook: Arc::clone(&config.hook),
-            health: Mutex::default(),
-            capacity: watch::Sender::new(shared_capacity.total()),
-            shared_capacity: Arc::clone(&shared_capacity),
-            gauge: Mutex::new(WorkersDegraded::serving(&config.meters.workers)),
-        };
+        let state = FleetState::new(&config, Arc::clone(&shared_capacity));
         Self {
             shared_capacity,
             handles: Mutex::default(),
@@ -124,12 +84,23 @@ impl Fleet {
 
     /// How many events it takes at once, and how that changes.
     pub(in crate::handler::command) fn capacity(&self) -> watch::Receiver<usize> {
-        self.state.capacity.subscribe()
+        self.state.capacity()
     }
 
-    /// Why its workers do not serve, if they do not, and what the last one ended with.
-    pub(in crate::handler::command) fn degradation(&self) -> Option<(Degradation, Arc<str>)> {
-        self.state.health.lock().degradation()
+    /// The workers that there are now, of this hook.
+    pub(in crate::handler::command) fn shown(&self, root: &Path, hook: &HookName) -> HookWorkers {
+        let loads: Vec<usize> = {
+            let handles = self.handles.lock();
+            handles.iter().filter(|handle| !handle.is_closed()).map(|handle| handle.load()).collect()
+        };
+        let counts = WorkerCounts {
+            workers: loads.len(),
+            busy: loads.iter().filter(|load| **load > 0).count(),
+            most: self.config.bounds.workers.get(),
+            restarts: self.state.failed(),
+        };
+        let degradation = self.state.health.lock().degradation();
+        HookWorkers { root: root.to_owned(), hook: hook.clone(), counts, degradation }
     }
 
     /// Updates the gauge: workers that failed again and again count as serving once none has failed for a while.

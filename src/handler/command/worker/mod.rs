@@ -3,6 +3,7 @@
 //! | file | role |
 //! | --- | --- |
 //! | `fleet` | the workers of one hook: who serves an event, and when a worker is started |
+//! | `fleet_state` | what the workers of a hook change as they come and go |
 //! | `health` | how workers ended, and the pause before the next one |
 //! | `handle` | the caller's end of one worker |
 //! | `event_loop` | the task of one worker: its process and its open events |
@@ -16,6 +17,7 @@
 mod alarm;
 mod event_loop;
 mod fleet;
+mod fleet_state;
 mod handle;
 mod health;
 mod limits;

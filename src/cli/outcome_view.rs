@@ -189,6 +189,7 @@ mod tests {
             ended,
             verdict: Verdict::Proceed,
             patched: Vec::new(),
+            values: None,
             queued: Duration::ZERO,
             content: None,
             duration: Duration::from_micros(millis),

@@ -56,6 +56,9 @@ pub struct HookReport {
     /// What it changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patched: Vec<Target>,
+    /// The parts that it changed, as it left them. Not in the JSON, whose `patched` has what came of all changes.
+    #[serde(skip)]
+    pub values: Option<Box<Targets>>,
     /// How long it ran.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
@@ -97,6 +100,7 @@ impl HookReport {
             ended,
             verdict: Verdict::Proceed,
             patched: Vec::new(),
+            values: None,
             duration: Duration::ZERO,
             queued: Duration::ZERO,
             content: None,

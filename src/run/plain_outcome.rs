@@ -100,6 +100,7 @@ impl PlainReport {
             ended,
             verdict,
             patched,
+            values: None,
             duration,
             queued,
             content,

@@ -153,7 +153,9 @@ fn whole_bytes(outcome: &Outcome) -> usize {
         outcome.native.iter().map(|entry| size_of_val(entry) + entry.0.len() + entry.1.as_str().len());
     let hooks = outcome.hooks.iter().map(|report| {
         let warnings = report.warnings.iter().map(|text| size_of_val(text) + text.len());
-        size_of_val(report) + of_text(&report.error) + warnings.sum::<usize>()
+        let values =
+            report.values.iter().flat_map(|values| values.iter()).map(|(_, value)| value.as_str().len());
+        size_of_val(report) + of_text(&report.error) + warnings.sum::<usize>() + values.sum::<usize>()
     });
     let lists = notes.sum::<usize>() + patches.sum::<usize>() + native.sum::<usize>() + hooks.sum::<usize>();
     size_of_val(outcome) + of_text(&outcome.reason) + lists

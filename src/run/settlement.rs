@@ -178,10 +178,13 @@ impl Course {
             refused.result
         });
         report.patch_results.add(PatchScope::of(self.event.kind, target), result);
-        if let (Some(target), PatchResult::Applied) = (target, result)
-            && !report.patched.contains(&target)
-        {
-            report.patched.push(target);
+        if let (Some(target), PatchResult::Applied) = (target, result) {
+            if !report.patched.contains(&target) {
+                report.patched.push(target);
+            }
+            if let Some(value) = self.draft.target(target) {
+                report.values.get_or_insert_default().set(target, value.clone());
+            }
         }
     }
 

@@ -321,7 +321,35 @@ fn decisions_are_kept_with_what_each_hook_did() {
     assert!(report["duration_ms"].as_f64().unwrap() > 0.0 && details.get("sent").is_none(), "{details}");
     let payload = daemon.control().send("GET", &format!("/v1/decisions/{decision}/payload"), None).unwrap();
     let payload: Value = serde_json::from_slice(&payload.body).unwrap();
-    assert_eq!(payload, json!({ "sent": { "tool_input": { "command": "ls" } }, "changed": {} }));
+    assert_eq!(
+        payload,
+        json!({ "sent": { "tool_input": { "command": "ls" } }, "changed": {}, "by_hook": [{}] })
+    );
+    daemon.finish();
+}
+
+#[test]
+fn a_payload_says_what_each_hook_made_of_it_also_where_the_event_was_blocked() {
+    let patching = |name: &str, priority: u32, patch: &str| {
+        format!(
+            "name: {name}\nevents: [before_tool_dispatch]\npriority: {priority}\ncapabilities: [rewrite_tool_request]\n\
+             handler: {{ type: rule, patch: {{ tool_input: '{patch}' }} }}\n"
+        )
+    };
+    let daemon = setup()
+        .file("shop/.openharness/hooks/first.yaml", &patching("first", 10, r#"{"key": "a"}"#))
+        .file("shop/.openharness/hooks/second.yaml", &patching("second", 20, r#"{"size": 1234567}"#))
+        .file("shop/.openharness/hooks/guard.yaml", &GUARD.replace("guard\n", "guard\npriority: 30\n"))
+        .serve();
+    let decision = send_event(&daemon, "patched")["decision_id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/decisions/{decision}/payload");
+    wait_until("it is kept", || daemon.control().send("GET", &path, None).unwrap().status == 200);
+    let payload = daemon.control().send("GET", &path, None).unwrap().body;
+    let payload: Value = serde_json::from_slice(&payload).unwrap();
+    let (first, second) =
+        (json!({ "command": "ls", "key": "a" }), json!({ "command": "ls", "key": "a", "size": 1_234_567 }));
+    assert_eq!(payload["by_hook"], json!([{ "tool_input": first }, { "tool_input": second }, {}]));
+    assert_eq!(payload["changed"], json!({}));
     daemon.finish();
 }
 

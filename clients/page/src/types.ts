@@ -236,6 +236,8 @@ export interface TriedRule {
 export interface Payload {
   sent: Record<string, unknown>;
   changed: Record<string, unknown>;
+  /// In the order of the reports.
+  by_hook: Record<string, unknown>[];
 }
 
 export interface Workspace {

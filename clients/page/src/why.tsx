@@ -251,7 +251,36 @@ function Changes({ payload }: { payload: Payload }) {
   );
 }
 
-function PayloadSection({ id, right }: { id: string; right: Right }) {
+/// What each hook changed in what those before it had left, one after the other.
+function ChangesByHook({ payload, reports }: { payload: Payload; reports: Stage[] }) {
+  const left = { ...payload.sent };
+  const changes = reports.flatMap((stage, index) =>
+    stage.patched.map((target) => {
+      const value = payload.by_hook[index]?.[target];
+      if (value === undefined) return { hook: stage.hook, target, lines: undefined };
+      const lines = difference(prettyExact(left[target]), prettyExact(value));
+      left[target] = value;
+      return { hook: stage.hook, target, lines };
+    }),
+  );
+  // Of one change, the whole says all.
+  if (changes.length < 2 && changes.every(({ target }) => target in payload.changed)) return null;
+  return (
+    <>
+      {changes.map(({ hook, target, lines }, index) => (
+        <div key={index}>
+          <h3>
+            {hook} changed {target}
+            {!(target in payload.changed) && ", which the host does not get: the event was stopped"}
+          </h3>
+          {lines ? <Difference label={`${hook}: ${target}: changes`} lines={lines} /> : <p class="quiet">What it made of it is too large to be kept.</p>}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function PayloadSection({ id, right, reports }: { id: string; right: Right; reports: Stage[] }) {
   const [shown, setShown] = useState(false);
   const asked = useAsked<Payload>(shown ? `/v1/decisions/${encodeURIComponent(id)}/payload` : undefined, 0, getExact);
   return (
@@ -268,6 +297,7 @@ function PayloadSection({ id, right }: { id: string; right: Right }) {
       )}
       {asked.error && <Failure error={asked.error} again={asked.again} />}
       {asked.value && <Changes payload={asked.value} />}
+      {asked.value && <ChangesByHook payload={asked.value} reports={reports} />}
     </Section>
   );
 }
@@ -331,7 +361,7 @@ function Details({ id, right }: { id: string; right: Right }) {
           ))}
         </Section>
       )}
-      <PayloadSection id={it.decision_id} right={right} />
+      <PayloadSection id={it.decision_id} right={right} reports={it.reports} />
       <Section title="Event">
         <dl class="facts">
           {facts

@@ -198,6 +198,26 @@ test("why: who may control sees what hooks changed", async () => {
   await close(window);
 });
 
+test("why: who may control sees what each hook changed, one after the other, also of what was blocked", async () => {
+  const window = await open(["--control"]);
+  const { page, origin } = window;
+  for (const [to, verdict] of [["friend", "proceed"], ["stranger", "block"]]) {
+    const paid = await daemon.event("Pay", { to, amount: 900 }, { workspace_id: "billing", run_id: `pays-${to}` });
+    assert.equal(paid.verdict, verdict);
+    await page.goto(`${origin}/#/why/${paid.decision_id}`);
+    await page.getByRole("button", { name: "Show the payload" }).click();
+    const currency = page.getByLabel("currency: tool_input: changes");
+    await currency.locator(".added", { hasText: '"currency": "EUR"' }).waitFor();
+    assert.equal(await currency.locator(".added", { hasText: "100" }).count(), 0);
+    const limit = page.getByLabel("limit: tool_input: changes");
+    await limit.locator(".removed", { hasText: '"amount": 900' }).waitFor();
+    await limit.locator(".added", { hasText: '"amount": 100' }).waitFor();
+    assert.equal(await limit.locator(".added", { hasText: "EUR" }).count(), 0);
+    assert.equal(await page.getByText("the event was stopped").count(), verdict === "block" ? 2 : 0);
+  }
+  await close(window);
+});
+
 test("why: who may control sees what each hook was told, and which expression decided", async () => {
   const window = await open(["--control"]);
   const { page, origin } = window;

@@ -44,6 +44,26 @@ handler:
   patch:
     tool_input: '{"mode": "dry-run"}'
 `,
+  "billing/.openharness/hooks/currency.yaml": `name: currency
+events: [before_tool_dispatch]
+matcher: ^Pay$
+priority: 10
+capabilities: [rewrite_tool_request]
+handler: { type: rule, patch: { tool_input: '{"currency": "EUR"}' } }
+`,
+  "billing/.openharness/hooks/limit.yaml": `name: limit
+events: [before_tool_dispatch]
+matcher: ^Pay$
+priority: 20
+capabilities: [rewrite_tool_request]
+handler: { type: rule, patch: { tool_input: '{"amount": 100}' } }
+`,
+  "billing/.openharness/hooks/person.yaml": `name: person
+events: [before_tool_dispatch]
+matcher: ^Pay$
+priority: 30
+handler: { type: rule, rules: [{ deny: tool.input.amount == 100 && tool.input.to == "stranger", reason: '"ask a person"' }] }
+`,
   "shop/.openharness/hooks/review.yaml": `name: review
 events: [before_tool_dispatch]
 matcher: ^Deploy$

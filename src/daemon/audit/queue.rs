@@ -293,6 +293,7 @@ pub(super) fn weight(entry: &AuditEntry) -> usize {
         + notes
         + reason.as_ref().map_or(0, |reason| reason.len())
         + hooks.len() * size_of::<HookReport>()
+        + hooks.iter().filter_map(|report| report.values.as_deref()).map(json_bytes).sum::<usize>()
         + hooks.iter().filter_map(|report| report.error.as_ref()).map(|error| error.len()).sum::<usize>()
 }
 

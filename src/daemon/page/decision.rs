@@ -100,6 +100,8 @@ struct HookStage {
 pub(in crate::daemon) struct DecisionPayload {
     sent: BTreeMap<&'static str, Json>,
     changed: BTreeMap<&'static str, Json>,
+    /// What each hook made of the parts that it changed, in the order of the reports.
+    by_hook: Vec<BTreeMap<&'static str, Json>>,
 }
 
 /// The beginning of a text, in bytes, where it is one of many.
@@ -208,8 +210,16 @@ impl HookStage {
 impl DecisionPayload {
     pub(super) fn of(finished: &FinishedEvent) -> Self {
         let FinishedEvent { event, outcome, redactor, .. } = finished;
-        Self { sent: values(&event.targets, redactor), changed: values(&outcome.patched, redactor) }
+        Self {
+            sent: values(&event.targets, redactor),
+            changed: values(&outcome.patched, redactor),
+            by_hook: outcome.hooks.iter().map(|report| of_hook(report, redactor)).collect(),
+        }
     }
+}
+
+fn of_hook(report: &HookReport, redactor: &Redactor) -> BTreeMap<&'static str, Json> {
+    report.values.as_deref().map(|made| values(made, redactor)).unwrap_or_default()
 }
 
 /// The values as they were written: every digit of a number counts.

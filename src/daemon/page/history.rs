@@ -199,6 +199,7 @@ impl OutcomeObserver for DecisionHistory {
 impl Ring {
     fn push(&mut self, finished: FinishedEvent) -> Vec<FinishedEvent> {
         let mut gone = Vec::new();
+        let finished = if weight(&finished) > LARGEST { without_values(&finished) } else { finished };
         let (finished, bytes) = match weight(&finished) {
             bytes if bytes <= LARGEST => (finished, bytes),
             _ => {
@@ -279,7 +280,19 @@ fn weight(finished: &FinishedEvent) -> usize {
 
 fn report_bytes(report: &HookReport) -> usize {
     let warnings: usize = report.warnings.iter().map(String::len).sum();
-    REPORT_BYTES + warnings + report.error.as_ref().map_or(0, |error| error.len())
+    REPORT_BYTES
+        + warnings
+        + report.values.as_deref().map_or(0, json_bytes)
+        + report.error.as_ref().map_or(0, |error| error.len())
+}
+
+/// A decision without what each of its hooks made of the payload.
+fn without_values(finished: &FinishedEvent) -> FinishedEvent {
+    let mut outcome = (*finished.outcome).clone();
+    for report in &mut outcome.hooks {
+        report.values = None;
+    }
+    FinishedEvent { outcome: Arc::new(outcome), ..finished.clone() }
 }
 
 /// A decision without its payload, and with the beginnings of its texts. These are free of secrets before they are cut: half of
@@ -299,6 +312,7 @@ fn without_texts(finished: &FinishedEvent) -> FinishedEvent {
     }
     for report in &mut outcome.hooks {
         report.warnings.clear();
+        report.values = None;
         report.error = report.error.take().map(|error| beginning(&error).into());
     }
     FinishedEvent { event: Arc::new(event), outcome: Arc::new(outcome), ..finished.clone() }

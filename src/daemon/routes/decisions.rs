@@ -156,7 +156,7 @@ pub(super) const PAYLOAD: Route = Route {
         tag: "decisions",
         right: AccessRight::Control,
         summary: "Show the payload of a decision's event, as it was sent and as hooks have changed it.",
-        description: "Without the secrets of hooks. As for recordings, it needs the right to control.",
+        description: "Without the secrets of hooks. `by_hook` has what each hook made of the parts that it changed, in the order of the reports, unless that is too large. As for recordings, it needs the right to control.",
         parameters: &[DECISION],
         request: None,
         success: &[ok("The payload", ResponseContent::Json(AnyObject))],

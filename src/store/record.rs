@@ -52,7 +52,7 @@ pub(crate) struct StoredHalt {
 pub(crate) enum RecordError {
     /// A later hookyard wrote it.
     #[error("its version is {0}, which this hookyard does not know")]
-    Version(u32),
+    Version(u64),
     /// It is no record.
     #[error("it is damaged")]
     Damaged,
@@ -85,13 +85,13 @@ struct WrittenHalt {
 /// Only the version, which a later format keeps.
 #[derive(Deserialize)]
 struct WrittenVersion {
-    v: u32,
+    v: u64,
 }
 
 /// Returns an error if a record has another version than this one.
 pub(super) fn check_version(text: &str, known: u32) -> Result<(), RecordError> {
     match serde_json::from_str(text) {
-        Ok(WrittenVersion { v }) if v == known => Ok(()),
+        Ok(WrittenVersion { v }) if v == u64::from(known) => Ok(()),
         Ok(WrittenVersion { v }) => Err(RecordError::Version(v)),
         Err(_) => Err(RecordError::Damaged),
     }
@@ -143,7 +143,7 @@ impl StoredRun {
         // Read as a whole first: a start reads a million of them.
         let written: Written = match serde_json::from_str(text) {
             Ok(Written { v, .. }) if v != VERSION && v != VERSION_WITH_COUNTS => {
-                return Err(RecordError::Version(v));
+                return Err(RecordError::Version(v.into()));
             }
             Ok(written) => written,
             Err(_) => return Err(check_version(text, VERSION).err().unwrap_or(RecordError::Damaged)),
@@ -371,6 +371,7 @@ mod tests {
     #[test]
     fn a_record_of_a_later_version_is_refused_whatever_else_it_has() {
         assert_eq!(StoredRun::decode(r#"{"v":2,"halts":[]}"#), Err(RecordError::Version(2)));
+        assert_eq!(StoredRun::decode(r#"{"v":4294967296}"#), Err(RecordError::Version(1 << 32)));
     }
 
     #[test]

@@ -117,9 +117,6 @@ class Wire:
     def messages(self, stream: str) -> int:
         return self.ask(f"$JS.API.STREAM.INFO.{stream}", b"")["state"]["messages"]
 
-    def last(self, stream: str, subject: str) -> dict:
-        return self.ask(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps({"last_by_subj": subject}).encode())
-
 
 @dataclass
 class Bench:
@@ -210,9 +207,13 @@ class Bench:
 
     def status(self) -> dict:
         """What an operator sees."""
-        words = [word for key, value in self.workers[0].settings.items() for word in ("--set", f"{key}={value}")]
-        command = [self.program, "cluster", "status", "--json", *words]
-        return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        return json.loads(self.operate("status", "--json").stdout)
+
+    def operate(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What `hookyard cluster` prints."""
+        settings = [word for key, value in self.workers[0].settings.items() for word in ("--set", f"{key}={value}")]
+        command = [self.program, "cluster", *words, *settings]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 
     def settle(self) -> None:
         wait_for(lambda: set(self.accepted) <= set(self.asked()), "all accepted events", SETTLED)
@@ -258,8 +259,11 @@ def poison(bench: Bench) -> None:
     for bad in (b"", b"no event", b'{"v":1,"workspace":"shop"', b"x" * 900_000, b'{"v":1,"workspace":"shop","delivery":1,"event":{"v":1}}'):
         wire.ask(subject, bad)
     wait_for(lambda: Wire(bench.clients).messages(f"DEAD_{NAME}") == 5, "five dead letters")
-    last = wire.last(f"DEAD_{NAME}", f"hookyard-dead.{NAME}.unreadable")
-    expect("hdrs" in last.get("message", {}), "a dead letter with its reason", last)
+    told = {letter["error"] for letter in json.loads(bench.operate("dead", "list", "--json").stdout)["letters"]}
+    whole = {"its JSON is not whole: it ends after 0 bytes", "its JSON is not whole: it ends after 25 bytes"}
+    wrong = {"it is no JSON at line 1, column 1", "it is no JSON at line 1, column 2"}
+    event = "a field is there twice, a name in it is none, or its `event` is no lifecycle event"
+    expect(told == whole | wrong | {event}, "each says what is wrong with it", told)
     wire.ask(subject, b'{"v":2,"something":"new"}')
     expect(bench.send("after-poison"), "accepted", None)
     wait_for(lambda: "after-poison" in bench.asked(), "the event behind one of a later version")
@@ -298,6 +302,8 @@ def queue_gone(bench: Bench) -> None:
         worker.kill(signal.SIGTERM)
     lost = [event_id for event_id in (f"lost-{number}" for number in range(20)) if bench.send(event_id)]
     wait_for(lambda: Wire(bench.clients).messages(f"QUEUE_{NAME}") == len(lost), "the events in the queue")
+    wrong = bench.operate("check").stderr
+    expect(f"no worker of the queue answers, with {len(lost)} events waiting" in wrong, "an operator hears of it", wrong)
     Wire(bench.clients).ask(f"$JS.API.STREAM.DELETE.QUEUE_{NAME}", b"")
     expect(all(bench.send(f"kept-{number}") for number in range(20)), "accepted without a queue", None)
     bench.accepted = [one for one in bench.accepted if one not in lost]

@@ -1,10 +1,16 @@
 //! `cluster check`: whether halts are safe in the store, and the nodes agree.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use clap::Args;
 
-use super::store::{cluster_settings, operator};
+use super::{
+    status::{NEARLY_FULL, queue_report},
+    store::{cluster_settings, operator},
+};
 use crate::{
     cli::{
         escape,
@@ -15,13 +21,13 @@ use crate::{
     },
     config::Settings,
     daemon::{StoreSync, store_sync},
-    store::ClusterSurvey,
+    store::{ClusterError, ClusterSurvey, QueueReport},
 };
 
 /// After how long without a word a node counts as gone.
 const GONE: Duration = Duration::from_secs(5);
 
-/// Check that halts are safe in the store of the cluster, and that its nodes agree
+/// Check that halts are safe in the store of the cluster, that its nodes agree, and that its queue is served
 ///
 /// Exits with 1 if something is wrong.
 #[derive(Debug, Args)]
@@ -41,6 +47,7 @@ impl CheckAction {
         problems.extend(names.iter().map(|name| {
             format!("several daemons have the name {}: give each its own `node`", escape::line(name))
         }));
+        problems.extend(of_queue(queue_report(&settings).await));
         for problem in &problems {
             screen.error(problem, None);
         }
@@ -82,6 +89,35 @@ async fn of_sync(settings: &Settings) -> Vec<String> {
             }
         }
     }
+    problems
+}
+
+/// What is wrong with the queue, if there is one.
+fn of_queue(queue: Result<Option<QueueReport>, ClusterError>) -> Vec<String> {
+    let queue = match queue {
+        Ok(Some(queue)) => queue,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![format!("the queue cannot be read: {error}")],
+    };
+    let mut problems = Vec::new();
+    if queue.workers.is_empty() && queue.waiting > 0 {
+        let waiting = usize::try_from(queue.waiting).unwrap_or(usize::MAX);
+        problems.push(format!(
+            "no worker of the queue answers, with {} waiting: start `hookyard work`",
+            plural(waiting, "event")
+        ));
+    }
+    let full = queue.percent_full();
+    if full >= NEARLY_FULL {
+        problems.push(format!(
+            "the queue is {full} % full: start more workers, or raise the `max_bytes` of its stream with `nats stream edit`"
+        ));
+    }
+    let mut counts = BTreeMap::<_, usize>::new();
+    queue.workers.iter().for_each(|worker| *counts.entry(worker.node.as_str()).or_default() += 1);
+    problems.extend(counts.into_iter().filter(|(_, count)| *count > 1).map(|(name, count)| {
+        format!("{count} workers have the name {}: give each its own `node`", escape::line(name))
+    }));
     problems
 }
 
@@ -145,4 +181,45 @@ fn of_survey(survey: &ClusterSurvey) -> Vec<String> {
         )
     }));
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    fn queue(waiting: u64, bytes: u64, workers: &[&str]) -> QueueReport {
+        let report = |node: &&str| {
+            let report = serde_json::json!({"node": node, "instance": "1", "version": "1", "under_way": 0});
+            serde_json::from_value(report).expect("a report")
+        };
+        QueueReport {
+            waiting,
+            under_way: 0,
+            bytes,
+            max_bytes: Some(1000),
+            made_again_ms: None,
+            dead_letters: 0,
+            workers: workers.iter().map(report).collect(),
+        }
+    }
+
+    #[test]
+    fn a_queue_that_nobody_serves_is_full_or_has_workers_of_one_name_is_a_problem() {
+        for (queue, wrong) in [
+            (queue(0, 0, &[]), None),
+            (queue(9, 799, &["a", "b"]), None),
+            (
+                queue(1, 10, &[]),
+                Some("no worker of the queue answers, with 1 event waiting: start `hookyard work`"),
+            ),
+            (queue(0, 800, &["a"]), Some("the queue is 80 % full")),
+            (queue(0, 0, &["a", "b", "a"]), Some("2 workers have the name a: give each its own `node`")),
+        ] {
+            let found = of_queue(Ok(Some(queue)));
+            assert_eq!(found.len(), usize::from(wrong.is_some()), "{found:?}");
+            assert!(wrong.is_none_or(|wrong| found[0].starts_with(wrong)), "{found:?}");
+        }
+        assert!(of_queue(Ok(None)).is_empty());
+        let unreachable = of_queue(Err(ClusterError::Unreachable("it is away".to_owned())));
+        assert!(unreachable[0].starts_with("the queue cannot be read: "), "{unreachable:?}");
+    }
 }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// From how many hundredths of its size on a queue is nearly full.
-const NEARLY_FULL: u64 = 80;
+pub(super) const NEARLY_FULL: u64 = 80;
 
 /// How long it is told that the queue was made again.
 const LOSS_TOLD: Duration = Duration::from_hours(7 * 24);
@@ -91,7 +91,7 @@ impl StatusAction {
     }
 }
 
-async fn queue_report(settings: &Settings) -> Result<Option<QueueReport>, ClusterError> {
+pub(super) async fn queue_report(settings: &Settings) -> Result<Option<QueueReport>, ClusterError> {
     QueueOperator::connect(queue_options(settings)).await?.report().await
 }
 
@@ -136,8 +136,7 @@ fn queue_line(listing: &ClusterListing) -> Option<String> {
     });
     let workers = workers.collect::<Vec<_>>().join(", ");
     let workers = if workers.is_empty() { "no worker answers".to_owned() } else { workers };
-    let full =
-        queue.max_bytes.filter(|most| *most > 0).map_or(0, |most| queue.bytes.saturating_mul(100) / most);
+    let full = queue.percent_full();
     let full = if full < NEARLY_FULL { String::new() } else { format!(" ({full} % full)") };
     Some(format!(
         "{} waiting{full}, {} under way, {}; {workers}",

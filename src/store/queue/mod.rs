@@ -10,6 +10,7 @@
 //!                                └─▶ DEAD_<name>
 //! ```
 
+mod damage;
 mod held;
 mod message;
 #[cfg(feature = "cli")]

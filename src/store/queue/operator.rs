@@ -52,6 +52,14 @@ pub(crate) struct QueueReport {
     pub(crate) workers: Vec<WorkerReport>,
 }
 
+impl QueueReport {
+    /// How many hundredths of its bound are taken; none without a bound.
+    pub(crate) fn percent_full(&self) -> u64 {
+        let most = self.max_bytes.filter(|most| *most > 0);
+        most.map_or(0, |most| self.bytes.saturating_mul(100) / most)
+    }
+}
+
 /// A dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeadMessage {

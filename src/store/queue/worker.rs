@@ -22,6 +22,7 @@ use tokio::{
 
 use super::{
     EventIntake,
+    damage::damage_of,
     held::{Ending, Given, HeldMessage, HeldMessages},
     message::{Death, QueuedEvent, WorkerReport},
     streams::LifecycleQueue,
@@ -235,9 +236,11 @@ impl WorkerCore {
                 QueuedEnded::Returned.emit();
                 self.held.release(id);
             }
-            Err(error) => {
-                let reason = if error == RecordError::Damaged { "unreadable" } else { "newer" };
-                self.bury(id, Death { reason, error: Some(error.to_string()), taken });
+            Err(error @ RecordError::Version(_)) => {
+                self.bury(id, Death { reason: "newer", error: Some(error.to_string()), taken });
+            }
+            Err(RecordError::Damaged) => {
+                self.bury(id, Death { reason: "unreadable", error: Some(damage_of(&payload)), taken });
             }
         }
     }

@@ -207,3 +207,54 @@ fn view(listing: &ClusterListing, screen: &Screen) -> String {
     page.block(&table.render("instance", screen.table_width()));
     page.into_text()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn listing(bytes: u64, made_again_ms: Option<u64>) -> ClusterListing {
+        let workers = json!([{"node": "w1", "instance": "1", "version": "1", "under_way": 2}]);
+        let queue = QueueReport {
+            waiting: 3,
+            under_way: 2,
+            bytes,
+            max_bytes: Some(1000),
+            made_again_ms,
+            dead_letters: 1,
+            workers: serde_json::from_value(workers).expect("a report"),
+        };
+        ClusterListing {
+            store: StoreRow {
+                version: "2.14.2".to_owned(),
+                leader: None,
+                replicas: 3,
+                followers: Vec::new(),
+            },
+            halts: 0,
+            nodes: Vec::new(),
+            queue: Some(queue),
+            queue_error: None,
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_nearly_full_or_was_made_again_says_so() {
+        let day = 24 * 3_600_000;
+        for (bytes, made_again, line, loss) in [
+            (799, None, "3 waiting, 2 under way, 1 dead letter; w1 has 2", None),
+            (800, Some(7 * day), "3 waiting (80 % full), 2 under way, 1 dead letter; w1 has 2", None),
+            (
+                0,
+                Some(day),
+                "3 waiting, 2 under way, 1 dead letter; w1 has 2",
+                Some("was made again 1 d 0 h ago: accepted events that waited in the former one are lost"),
+            ),
+        ] {
+            let listing = listing(bytes, made_again);
+            assert_eq!(queue_line(&listing).as_deref(), Some(line));
+            assert_eq!(loss_line(&listing).as_deref(), loss);
+        }
+    }
+}

@@ -18,7 +18,9 @@ mod select;
 pub use models::ModelClient;
 
 pub(crate) use own_listeners::OwnListeners;
+#[cfg(feature = "daemon")]
+pub(crate) use runner::WorkerCounts;
 pub(crate) use runner::{
-    BackgroundSwitch, CommandLimits, HandlerOutput, HookWorkers, HttpLimits, Invocation, Runner, WorkerCounts,
+    BackgroundSwitch, CommandLimits, HandlerOutput, HookWorkers, HttpLimits, Invocation, Runner,
 };
 pub(crate) use select::{api_client, http_runner};

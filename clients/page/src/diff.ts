@@ -1,4 +1,6 @@
-// Line by line, what one text has that the other has not.
+// Line by line, what one text has that the other has not, and what hooks changed in a payload.
+import { prettyExact } from "./exact";
+import type { Decision, Payload, Stage } from "./types";
 
 export interface DiffLine {
   sign: "+" | "-" | " ";
@@ -70,4 +72,36 @@ export function changes(before: string | null, after: string | null): DiffLine[]
   if (before === null) return after === null ? [] : whole("+", after);
   if (after === null) return whole("-", before);
   return difference(before, after) ?? [...whole("-", before), ...whole("+", after)];
+}
+
+/// What one hook made of a part of a payload.
+export interface HookChange {
+  hook: string;
+  target: string;
+  /// Nothing if it is too large to be kept.
+  made: string | undefined;
+  /// Nothing if there is nothing to compare, or too much.
+  lines: DiffLine[] | undefined;
+  /// Whether the host gets nothing of it.
+  isStopped: boolean;
+}
+
+/// Whether the host gets nothing of what hooks changed: what has already happened cannot be stopped.
+function isStopped({ event, verdict }: Pick<Decision, "event" | "verdict">): boolean {
+  return (verdict === "block" || verdict === "halt") && !event.startsWith("after_");
+}
+
+/// What each hook changed in what those before it had left, one after the other.
+export function changesByHook(decision: Pick<Decision, "event" | "verdict"> & { reports: Pick<Stage, "hook" | "patched">[] }, payload: Payload): HookChange[] {
+  const left = { ...payload.sent };
+  return decision.reports.flatMap(({ hook, patched }, index) =>
+    patched.map((target) => {
+      const change = { hook, target, isStopped: isStopped(decision) };
+      const value = payload.by_hook[index]?.[target];
+      if (value === undefined) return { ...change, made: undefined, lines: undefined };
+      const [before, made] = [prettyExact(left[target]), prettyExact(value)];
+      left[target] = value;
+      return { ...change, made, lines: difference(before, made) };
+    }),
+  );
 }

@@ -1,7 +1,7 @@
 // Why events were answered as they were: the last decisions, and one of them as a timeline.
 import { useState } from "preact/hooks";
 import { getExact } from "./api";
-import { difference } from "./diff";
+import { changesByHook, difference } from "./diff";
 import { prettyExact } from "./exact";
 import { ago, count, duration, moment, plural } from "./format";
 import { Copy, Difference, Empty, Failure, Section, Table, VerdictBadge, type Column } from "./parts";
@@ -225,7 +225,7 @@ function HooksSection({ details, right }: { details: DecisionDetails; right: Rig
 
 function Changes({ payload }: { payload: Payload }) {
   const targets = [...new Set([...Object.keys(payload.sent), ...Object.keys(payload.changed)])];
-  if (targets.length === 0) return <Empty>The event has no payload.</Empty>;
+  if (targets.length === 0) return <Empty>The event has no payload, or one of more than 1 MiB, which is not kept.</Empty>;
   return (
     <>
       {targets.map((target) => {
@@ -251,38 +251,36 @@ function Changes({ payload }: { payload: Payload }) {
   );
 }
 
-/// What each hook changed in what those before it had left, one after the other.
-function ChangesByHook({ payload, reports }: { payload: Payload; reports: Stage[] }) {
-  const left = { ...payload.sent };
-  const changes = reports.flatMap((stage, index) =>
-    stage.patched.map((target) => {
-      const value = payload.by_hook[index]?.[target];
-      if (value === undefined) return { hook: stage.hook, target, lines: undefined };
-      const lines = difference(prettyExact(left[target]), prettyExact(value));
-      left[target] = value;
-      return { hook: stage.hook, target, lines };
-    }),
-  );
+function ChangesByHook({ payload, details }: { payload: Payload; details: DecisionDetails }) {
+  const changes = changesByHook(details, payload);
   // Of one change, the whole says all.
   if (changes.length < 2 && changes.every(({ target }) => target in payload.changed)) return null;
   return (
     <>
-      {changes.map(({ hook, target, lines }, index) => (
+      {changes.map(({ hook, target, made, lines, isStopped }, index) => (
         <div key={index}>
           <h3>
             {hook} changed {target}
-            {!(target in payload.changed) && ", which the host does not get: the event was stopped"}
+            {isStopped && ", which the host does not get: the event was stopped"}
           </h3>
-          {lines ? <Difference label={`${hook}: ${target}: changes`} lines={lines} /> : <p class="quiet">What it made of it is too large to be kept.</p>}
+          {lines ? (
+            <Difference label={`${hook}: ${target}: changes`} lines={lines} />
+          ) : made !== undefined ? (
+            <pre tabIndex={0} aria-label={`${hook}: ${target}`}>
+              {made}
+            </pre>
+          ) : (
+            <p class="quiet">What it made of it is too large to be kept.</p>
+          )}
         </div>
       ))}
     </>
   );
 }
 
-function PayloadSection({ id, right, reports }: { id: string; right: Right; reports: Stage[] }) {
+function PayloadSection({ details, right }: { details: DecisionDetails; right: Right }) {
   const [shown, setShown] = useState(false);
-  const asked = useAsked<Payload>(shown ? `/v1/decisions/${encodeURIComponent(id)}/payload` : undefined, 0, getExact);
+  const asked = useAsked<Payload>(shown ? `/v1/decisions/${encodeURIComponent(details.decision_id)}/payload` : undefined, 0, getExact);
   return (
     <Section title="Payload">
       {right !== "control" && (
@@ -297,7 +295,7 @@ function PayloadSection({ id, right, reports }: { id: string; right: Right; repo
       )}
       {asked.error && <Failure error={asked.error} again={asked.again} />}
       {asked.value && <Changes payload={asked.value} />}
-      {asked.value && <ChangesByHook payload={asked.value} reports={reports} />}
+      {asked.value && <ChangesByHook payload={asked.value} details={details} />}
     </Section>
   );
 }
@@ -343,7 +341,7 @@ function Details({ id, right }: { id: string; right: Right }) {
       </h1>
       {it.reason && <blockquote class="why" tabIndex={0}>{it.reason}</blockquote>}
       <p>
-        {it.by ? `Decided by the hook ${it.by}.` : it.changed ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
+        {it.by ? `Decided by the hook ${it.by}.` : it.reports.some((stage) => stage.patched.length > 0) ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
         <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.</span>
       </p>
       {right === "control" && (
@@ -361,7 +359,7 @@ function Details({ id, right }: { id: string; right: Right }) {
           ))}
         </Section>
       )}
-      <PayloadSection id={it.decision_id} right={right} reports={it.reports} />
+      <PayloadSection details={it} right={right} />
       <Section title="Event">
         <dl class="facts">
           {facts

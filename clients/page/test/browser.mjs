@@ -215,6 +215,19 @@ test("why: who may control sees what each hook changed, one after the other, als
     assert.equal(await limit.locator(".added", { hasText: "EUR" }).count(), 0);
     assert.equal(await page.getByText("the event was stopped").count(), verdict === "block" ? 2 : 0);
   }
+  const items = Array.from({ length: 1200 }, (_, number) => number);
+  for (const [item, isKept] of [["item", true], ["x".repeat(2000), false]]) {
+    const input = { from: "a", items: items.map((number) => item + number), to: "b", amount: 900 };
+    const ordered = await daemon.event("Order", input, { workspace_id: "billing", run_id: "orders" });
+    await page.goto(`${origin}/#/why/${ordered.decision_id}`);
+    await page.getByText("No hook stopped it; hooks changed its payload.").waitFor();
+    await page.getByRole("button", { name: "Show the payload" }).click();
+    await page.getByRole("heading", { name: "parties changed tool_input", exact: true }).waitFor();
+    const isLost = page.getByText("What it made of it is too large to be kept.");
+    assert.equal(await isLost.count(), isKept ? 0 : 2);
+    if (isKept) assert.match(await page.getByLabel("parties: tool_input", { exact: true }).textContent(), /"from": "shop",[^]*"item1199"/);
+    else await page.getByText("one of more than 1 MiB, which is not kept").waitFor();
+  }
   await close(window);
 });
 

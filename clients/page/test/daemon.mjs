@@ -53,10 +53,17 @@ handler: { type: rule, patch: { tool_input: '{"currency": "EUR"}' } }
 `,
   "billing/.openharness/hooks/limit.yaml": `name: limit
 events: [before_tool_dispatch]
-matcher: ^Pay$
+matcher: ^(Pay|Order)$
 priority: 20
 capabilities: [rewrite_tool_request]
 handler: { type: rule, patch: { tool_input: '{"amount": 100}' } }
+`,
+  "billing/.openharness/hooks/parties.yaml": `name: parties
+events: [before_tool_dispatch]
+matcher: ^Order$
+priority: 10
+capabilities: [rewrite_tool_request]
+handler: { type: rule, patch: { tool_input: '{"from": "shop", "to": "shop"}' } }
 `,
   "billing/.openharness/hooks/person.yaml": `name: person
 events: [before_tool_dispatch]

@@ -64,6 +64,31 @@ test("a difference has what is on one side only", async () => {
   assert.equal(difference("x\n".repeat(2000), "y\n".repeat(2000)), undefined, "too long to compare");
 });
 
+test("what each hook changed is said as it is, whether it is kept or not, and whether the host gets it", async () => {
+  const { changesByHook } = await load("src/diff.ts");
+  const [before, after] = [2000, 2001].map((length) => Array.from({ length }, (_, number) => `${length}-${number}`));
+  const kept = { sent: { tool_input: { a: 1 } }, changed: {}, by_hook: [{ tool_input: { a: 2 } }] };
+  const long = { sent: { tool_input: before }, changed: {}, by_hook: [{ tool_input: after }] };
+  const large = { sent: {}, changed: {}, by_hook: [{}] };
+  const cases = [
+    ["before_tool_dispatch", "proceed", kept, ["kept", "compared", "host gets it"]],
+    ["before_tool_dispatch", "ask", kept, ["kept", "compared", "host gets it"]],
+    ["before_tool_dispatch", "block", kept, ["kept", "compared", "stopped"]],
+    ["before_tool_dispatch", "halt", kept, ["kept", "compared", "stopped"]],
+    ["before_tool_dispatch", "proceed", long, ["kept", "too long", "host gets it"]],
+    ["before_tool_dispatch", "proceed", large, ["not kept", "too long", "host gets it"]],
+    ["before_tool_dispatch", "block", large, ["not kept", "too long", "stopped"]],
+    ["after_tool_dispatch", "block", large, ["not kept", "too long", "host gets it"]],
+  ];
+  for (const [event, verdict, payload, expected] of cases) {
+    const [change, ...others] = changesByHook({ event, verdict, reports: [{ hook: "h", patched: ["tool_input"] }] }, payload);
+    const shown = [change.made === undefined ? "not kept" : "kept", change.lines ? "compared" : "too long", change.isStopped ? "stopped" : "host gets it"];
+    assert.deepEqual([shown, others], [expected, []], `${event} ${verdict}`);
+  }
+  const { made } = changesByHook({ event: "before_tool_dispatch", verdict: "proceed", reports: [{ hook: "h", patched: ["tool_input"] }] }, long)[0];
+  assert.ok(made.startsWith('[\n  "2001-0",'), "what is too long to compare is there to be shown");
+});
+
 test("numbers of events keep every digit, and texts stay as they are", async () => {
   const { parseExact, prettyExact } = await load("src/exact.ts");
   const json = '{"big":9007199254740993,"huge":1e400,"small":[1,-0.10,1E5,12],"text":"\\"9007199254740993\\" and 1e400","key 1e400":null}';

@@ -103,8 +103,9 @@ pub(crate) struct WorkerCounts {
     pub(crate) busy: usize,
     /// How many there may be.
     pub(crate) most: usize,
-    /// How many failed, since the hook is as it is.
-    pub(crate) restarts: u64,
+    /// How many said hello and then failed, or could not be started, since the hook is as it is. One that said no hello is not
+    /// counted: it may be no worker.
+    pub(crate) failed: u64,
 }
 
 /// RAII guard: what the invocation holds a place of, beside that in its pool. Whoever works on it keeps a clone.

@@ -395,7 +395,7 @@ fn workers_are_counted_with_those_that_failed() {
     send_event(&daemon, "dies");
     send_event(&daemon, "lives");
     let counted = "\"workers\":[{\"workspace_id\":\"shop\",\"hook\":\"counter\",\"workers\":1,\"busy\":0,\"most\":3,\
-                   \"restarts\":1,\"why\":null}]";
+                   \"failed\":1,\"why\":null}]";
     wait_until("one has taken its place", || stream.more().is_ok() && stream.text().contains(counted));
     daemon.finish();
 }

@@ -68,10 +68,10 @@ const WORKERS: Column<WorkersNow>[] = [
   { name: "Workers", hint: "How many there are, and how many there may be", number: true, cell: (it) => `${count(it.workers)} of ${count(it.most)}` },
   { name: "Busy", hint: "How many have an event", number: true, cell: (it) => count(it.busy) },
   {
-    name: "Restarts",
-    hint: "How many failed and were replaced, since the hook is as it is",
+    name: "Failed",
+    hint: "How many said hello and then failed, or could not be started, since the hook is as it is",
     number: true,
-    cell: (it) => (it.restarts > 0 ? <strong class="bad">✕ {count(it.restarts)}</strong> : "0"),
+    cell: (it) => (it.failed > 0 ? <strong class="bad">✕ {count(it.failed)}</strong> : "0"),
   },
   { name: "Serving", cell: (it) => (it.why === null ? <span class="quiet">yes</span> : <span class="bad">✕ no: {it.why}</span>) },
 ];

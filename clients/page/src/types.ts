@@ -39,7 +39,7 @@ export interface WorkersNow {
   workers: number;
   busy: number;
   most: number;
-  restarts: number;
+  failed: number;
   why: string | null;
 }
 

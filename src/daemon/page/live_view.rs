@@ -111,8 +111,8 @@ struct WorkersView {
     workers: usize,
     busy: usize,
     most: usize,
-    /// How many failed, so that others took their place.
-    restarts: u64,
+    /// How many said hello and then failed, or could not be started.
+    failed: u64,
     /// What the last one ended with, if they do not serve.
     why: Option<String>,
 }
@@ -174,7 +174,7 @@ impl LiveCounts {
 
 impl WorkersView {
     fn of((workspace, workers): (WorkspaceId, HookWorkers)) -> Self {
-        let WorkerCounts { workers: there, busy, most, restarts } = workers.counts;
+        let WorkerCounts { workers: there, busy, most, failed } = workers.counts;
         let why = workers.degradation.map(|(_, why)| why.chars().take(MOST_WHY).collect());
         Self {
             workspace_id: workspace.to_string(),
@@ -182,7 +182,7 @@ impl WorkersView {
             workers: there,
             busy,
             most,
-            restarts,
+            failed,
             why,
         }
     }

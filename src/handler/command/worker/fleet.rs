@@ -97,7 +97,7 @@ impl Fleet {
             workers: loads.len(),
             busy: loads.iter().filter(|load| **load > 0).count(),
             most: self.config.bounds.workers.get(),
-            restarts: self.state.failed(),
+            failed: self.state.failed(),
         };
         let degradation = self.state.health.lock().degradation();
         HookWorkers { root: root.to_owned(), hook: hook.clone(), counts, degradation }
@@ -446,6 +446,7 @@ mod tests {
         let starts = || std::fs::read(directory.path().join("starts")).unwrap_or_default().len();
         assert!(!takes_an_event(&fleet).await);
         assert!(!takes_an_event(&fleet).await && starts() == 1, "each event gets a process meanwhile");
+        assert_eq!(fleet.state.failed(), 0, "it may be no worker");
         std::fs::write(directory.path().join("go"), "").unwrap();
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(6)).await;

@@ -24,7 +24,7 @@ pub(super) struct FleetState {
     /// How many events the fleet takes at once, for who lets them wait; any number while each gets a process.
     capacity: watch::Sender<usize>,
     gauge: Mutex<WorkersDegraded>,
-    /// How many workers failed.
+    /// How many workers said hello and then failed, or could not be started.
     failed: AtomicU64,
 }
 
@@ -45,7 +45,7 @@ impl FleetState {
         self.capacity.subscribe()
     }
 
-    /// How many workers failed.
+    /// How many workers said hello and then failed, or could not be started.
     pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }

@@ -62,6 +62,12 @@ pub(super) struct UiCommand {
     output: JsonFlag,
 }
 
+/// What is asked of the daemon before it makes a link.
+#[derive(Debug, Deserialize)]
+struct PagePlace {
+    tcp: Option<SocketAddr>,
+}
+
 /// A link, as the daemon makes it.
 #[derive(Debug, Deserialize)]
 struct MadeLink {
@@ -81,11 +87,17 @@ struct ShownLink {
 
 impl UiCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let link: MadeLink = if self.control {
-            self.sockets.interactive_client().ask("POST", "/v1/page/control-link", None)?
+        let (client, path) = if self.control {
+            (self.sockets.interactive_client(), "/v1/page/control-link")
         } else {
-            self.sockets.event_socket.interactive_client().ask("POST", "/v1/page/link", None)?
+            (self.sockets.event_socket.interactive_client(), "/v1/page/link")
         };
+        if self.url.is_none() {
+            // A link that nobody gets is a secret all the same. Of a page that is not there, the daemon says what to do.
+            let place: PagePlace = client.ask("GET", "/v1/status", None)?;
+            place.tcp.map(own_base).transpose()?;
+        }
+        let link: MadeLink = client.ask("POST", path, None)?;
         let base = match &self.url {
             Some(base) => base.clone(),
             None => own_base(link.address)?,
@@ -115,8 +127,8 @@ fn page_base(text: &str) -> Result<String, String> {
     }
     if !address.is_safe_on_the_way() {
         return Err(
-            "over `http://`, secrets are sent to this machine only; use `https://`, or forward the port with `ssh -L` and \
-             leave `--url` out"
+            "over `http://`, secrets are sent to this machine only; use `https://`, or forward the port with `ssh -L`, and \
+             give `--url http://127.0.0.1:PORT`"
                 .to_owned(),
         );
     }
@@ -221,6 +233,8 @@ mod tests {
         ] {
             assert!(page_base(url).is_err(), "{url}");
         }
+        let refused = page_base("http://10.0.0.1:8787").unwrap_err();
+        assert!(refused.ends_with("and give `--url http://127.0.0.1:PORT`"), "{refused}");
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::{
     fs,
-    io::{Read, Write},
-    os::unix::{fs::PermissionsExt, net::UnixListener},
+    io::{BufRead, BufReader, Write},
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixListener, UnixStream},
+    },
     path::Path,
 };
 
@@ -411,25 +414,27 @@ fn a_daemon_without_an_address_has_no_page_and_says_so() {
     daemon.finish();
 }
 
-/// Answers a request for a link on a socket as a daemon does that serves its page at an address.
-fn serve_at(socket: &Path, address: &str) -> std::thread::JoinHandle<()> {
+/// Answers on a socket as a daemon does that serves its page at an address, until somebody connects and says nothing. Returns what
+/// it was asked.
+fn serve_at(socket: &Path, address: &str) -> std::thread::JoinHandle<Vec<String>> {
     let listener = UnixListener::bind(socket).unwrap();
+    let status = json!({ "tcp": address });
     let link =
         json!({ "path": "/#sign-in=secret", "address": address, "right": "read", "lifetime_ms": 120_000 });
     std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut seen = Vec::new();
-        while !seen.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
-            let mut more = [0; 1024];
-            let length = stream.read(&mut more).unwrap();
-            seen.extend_from_slice(&more[..length]);
+        let mut asked = Vec::new();
+        loop {
+            let (stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(&stream).lines().map(Result::unwrap);
+            let Some(request) = lines.next() else { return asked };
+            lines.find(String::is_empty).expect("the end of the head");
+            let body = if request.starts_with("GET /v1/status ") { &status } else { &link }.to_string();
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
+            (&stream).write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+            asked.push(request);
         }
-        let body = link.to_string();
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).unwrap();
     })
 }
 
@@ -440,21 +445,30 @@ fn a_link_does_not_lead_over_the_network_without_tls() {
         ("0.0.0.0:8787", &[], Ok("http://127.0.0.1:8787/#sign-in=secret")),
         ("10.0.0.1:8787", &[], Err("`ssh -L 8787:10.0.0.1:8787 HOST`")),
         ("[fd00::1]:8787", &[], Err("`--url https://hooks.example.com`")),
+        ("10.0.0.1:8787", &["--control"], Err("`--url http://127.0.0.1:8787`")),
         ("10.0.0.1:8787", &["--url", "https://h.example"], Ok("https://h.example/#sign-in=secret")),
     ] {
         let here = tempfile::tempdir().unwrap();
         let socket = here.path().join("hookyard.sock");
-        let answered = serve_at(&socket, address);
+        let answering = serve_at(&socket, address);
         let mut command = Command::cargo_bin("hookyard").unwrap();
-        let output = command.args(["ui", "--no-open", "--socket"]).arg(&socket).args(flags).output().unwrap();
-        answered.join().unwrap();
+        command.args(["ui", "--no-open", "--socket"]).arg(&socket).arg("--control-socket").arg(&socket);
+        let output = command.args(flags).output().unwrap();
+        drop(UnixStream::connect(&socket).unwrap());
+        let asked = answering.join().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // No secret is made that nobody is to have.
+        assert_eq!(
+            asked.iter().any(|line| line.starts_with("POST ")),
+            expected.is_ok(),
+            "{address}: {asked:?}"
+        );
         match expected {
             Ok(link) => assert_eq!((output.status.code(), printed.trim_end()), (Some(0), link), "{said}"),
             Err(hint) => {
                 assert_eq!((output.status.code(), printed.as_str()), (Some(1), ""), "{address}");
-                assert!(said.contains(hint) && !said.contains("secret\n"), "{said}");
+                assert!(said.contains(hint) && !said.contains("sign-in="), "{said}");
             }
         }
     }

@@ -239,6 +239,21 @@ test("without room, the session that is idle for the longest makes some", async 
   const ping = async (id) => (await ask(proxy.url, { headers: { "mcp-session-id": id }, body: { jsonrpc: "2.0", id: 1, method: "ping" } })).status;
   assert.deepEqual([await ping(first.headers["mcp-session-id"]), await ping(ids[0])], [404, 200]);
   await until(() => server.sessions.size === 64);
+
+  // What begins none ends none.
+  for (const body of ["{", { jsonrpc: "2.0", id: 1, method: "ping" }, { ...INITIALIZE, params: {} }, [INITIALIZE, { ...INITIALIZE, id: 1 }]]) {
+    assert.equal((await ask(proxy.url, { body })).status, 400, JSON.stringify(body));
+  }
+  assert.equal((await ask(proxy.url, { headers: { "content-type": "text/plain" }, body: INITIALIZE })).status, 415);
+  for (const id of ids) assert.equal(await ping(id), 200);
+
+  // One that listens is in use.
+  const listening = ids.map((id) => request(new URL("/mcp", proxy.url), { headers: { ...TYPES, "mcp-session-id": id } }).on("error", () => {}).end());
+  await Promise.all(listening.map((asked) => once(asked, "response")));
+  const refused = await ask(proxy.url, { body: INITIALIZE });
+  assert.deepEqual([refused.status, /all 64 sessions are in use/.test(refused.body)], [503, true]);
+  for (const asked of listening) asked.destroy();
+  await until(begin);
 });
 
 test("it listens for this machine alone, unless clients need a token", () => {

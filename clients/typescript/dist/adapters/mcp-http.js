@@ -5,6 +5,7 @@ import { Session } from "./mcp-session.js";
 /** As large as an event. */
 const MAX_BODY = 16 * 1024 * 1024;
 const MAX_SESSIONS = 64;
+const FULL = `all ${MAX_SESSIONS} sessions are in use`;
 /** For clients that go without a word. One that listens is there. */
 const MAX_IDLE_MS = 3_600_000;
 /** Whether a host, with or without a port, is a name of this machine that nobody else can give to another. */
@@ -18,11 +19,11 @@ export function httpServer(connect, token) {
             const [status, reason] = refusal(request, token) ?? [];
             if (status)
                 return answer(response, status, reason);
-            const session = id === undefined ? await sessions.begin(response) : sessions.get(id);
+            const session = id === undefined ? sessions.begin(response) : sessions.get(id);
             if (session)
                 await session.handleRequest(request, response);
             else if (id === undefined)
-                answer(response, 503, `all ${MAX_SESSIONS} sessions are in use`);
+                answer(response, 503, FULL);
             else
                 answer(response, 404, "the session has ended: begin another");
         }
@@ -42,9 +43,9 @@ class Sessions {
     get(id) {
         return this.#all.get(id)?.session;
     }
-    /** A session that begins with what `response` answers. In place of the one that is idle for the longest, or undefined: all are in use. */
-    async begin(response) {
-        if (this.#all.size >= MAX_SESSIONS && !this.#finishOldest())
+    /** A session that begins with what `response` answers, unless all are in use. */
+    begin(response) {
+        if (this.#all.size - this.#idle().length >= MAX_SESSIONS)
             return undefined;
         const id = randomUUID();
         const connection = this.connect();
@@ -60,6 +61,7 @@ class Sessions {
     }
     async #run(id, session, connection) {
         try {
+            this.#makeRoom();
             await connection.run(session, id);
         }
         catch (error) {
@@ -82,11 +84,15 @@ class Sessions {
             void connection.end().finally(() => session.close());
         }
     }
-    #finishOldest() {
+    /** Ends the session that is idle for the longest, if one has begun that is too many. What only tries to begin one ends none. */
+    #makeRoom() {
+        const begun = [...this.#all.values()].filter(({ session }) => session.sessionId !== undefined).length;
+        if (begun <= MAX_SESSIONS)
+            return;
         const [oldest] = this.#idle().sort(([, a], [, b]) => a.usedAt - b.usedAt);
-        if (oldest)
-            this.finish(oldest[0]);
-        return oldest !== undefined;
+        if (!oldest)
+            throw new Error(FULL);
+        this.finish(oldest[0]);
     }
     #idle() {
         return [...this.#all].map(([id, { session }]) => [id, session]).filter(([, { inFlight }]) => inFlight === 0);

@@ -15,6 +15,7 @@ export interface Connection {
 /** As large as an event. */
 const MAX_BODY = 16 * 1024 * 1024;
 const MAX_SESSIONS = 64;
+const FULL = `all ${MAX_SESSIONS} sessions are in use`;
 /** For clients that go without a word. One that listens is there. */
 const MAX_IDLE_MS = 3_600_000;
 
@@ -29,9 +30,9 @@ export function httpServer(connect: () => Connection, token?: string): Server {
     try {
       const [status, reason] = refusal(request, token) ?? [];
       if (status) return answer(response, status, reason);
-      const session = id === undefined ? await sessions.begin(response) : sessions.get(id);
+      const session = id === undefined ? sessions.begin(response) : sessions.get(id);
       if (session) await session.handleRequest(request, response);
-      else if (id === undefined) answer(response, 503, `all ${MAX_SESSIONS} sessions are in use`);
+      else if (id === undefined) answer(response, 503, FULL);
       else answer(response, 404, "the session has ended: begin another");
     } catch (error) {
       answer(response, 500, String(error));
@@ -50,9 +51,9 @@ class Sessions {
     return this.#all.get(id)?.session;
   }
 
-  /** A session that begins with what `response` answers. In place of the one that is idle for the longest, or undefined: all are in use. */
-  async begin(response: ServerResponse): Promise<Session | undefined> {
-    if (this.#all.size >= MAX_SESSIONS && !this.#finishOldest()) return undefined;
+  /** A session that begins with what `response` answers, unless all are in use. */
+  begin(response: ServerResponse): Session | undefined {
+    if (this.#all.size - this.#idle().length >= MAX_SESSIONS) return undefined;
     const id = randomUUID();
     const connection = this.connect();
     const session: Session = new Session({
@@ -68,6 +69,7 @@ class Sessions {
 
   async #run(id: string, session: Session, connection: Connection): Promise<void> {
     try {
+      this.#makeRoom();
       await connection.run(session, id);
     } catch (error) {
       session.ending = `the server did not start: ${error}`;
@@ -89,10 +91,13 @@ class Sessions {
     }
   }
 
-  #finishOldest(): boolean {
+  /** Ends the session that is idle for the longest, if one has begun that is too many. What only tries to begin one ends none. */
+  #makeRoom(): void {
+    const begun = [...this.#all.values()].filter(({ session }) => session.sessionId !== undefined).length;
+    if (begun <= MAX_SESSIONS) return;
     const [oldest] = this.#idle().sort(([, a], [, b]) => a.usedAt - b.usedAt);
-    if (oldest) this.finish(oldest[0]);
-    return oldest !== undefined;
+    if (!oldest) throw new Error(FULL);
+    this.finish(oldest[0]);
   }
 
   #idle(): [string, Session][] {

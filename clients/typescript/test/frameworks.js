@@ -314,6 +314,7 @@ describe("mcp, beside the example", async () => {
     yard.beforeToolDispatch = async (event, options) => (await decision, beforeToolDispatch.call(yard, event, options));
     const bridged = bridge(yard, { run: "r" }, toClient, toServer);
     const call = (id, rest = {}) => client.send({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "bash", arguments: {}, ...rest } });
+    await client.send({ jsonrpc: "2.0", id: 0, method: "initialize", params: {} });
     await call(1, { task: { ttl: 1 } });
     await call(1);
     await call(2);
@@ -328,6 +329,14 @@ describe("mcp, beside the example", async () => {
     await until(() => answers.length === 4);
     assert.deepEqual(answers.slice(2).map(({ result }) => result.capabilities ?? result.content), [{ tools: {} }, [{ type: "text", text: "ran" }]]);
     assert.equal(yard.events.filter(({ event }) => event === "after_tool_dispatch").length, 1);
+    await call(3);
+    await until(() => arrived.some(({ id }) => id === 3));
+    await client.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 3 } });
+    for (const id of [3, 4]) await server.send({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text: "ran" }] } });
+    await client.send({ jsonrpc: "2.0", id: 3, method: "ping" });
+    await server.send({ jsonrpc: "2.0", id: 3, result: {} });
+    await until(() => answers.length > 4);
+    assert.deepEqual(answers.slice(4), [{ jsonrpc: "2.0", id: 3, result: {} }], "what was cancelled, or that nobody asked");
     await client.close();
     await bridged;
   });

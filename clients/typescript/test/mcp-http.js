@@ -166,6 +166,37 @@ test("what a server says and asks beside its answers reaches the client, with a 
   }
 });
 
+test("a call that is cancelled ends, and the server speaks on the stream of another", async (t) => {
+  let cancelled;
+  const isCancelled = new Promise((resolve) => (cancelled = resolve));
+  const server = await remote(t, () => {
+    const shell = shellServer(runTool);
+    shell.server.registerCapabilities({ logging: {} });
+    shell.registerTool("waits", {}, async () => {
+      await isCancelled;
+      await shell.server.sendLoggingMessage({ level: "info", data: "half" });
+      return { content: [{ type: "text", text: "done" }] };
+    });
+    shell.registerTool("hangs", {}, ({ signal }) => new Promise((resolve) => (signal.onabort = () => resolve({ content: [] }))));
+    return shell;
+  });
+  const proxy = await listen(t, [server.url]);
+  const { headers: { "mcp-session-id": id } } = await ask(proxy.url, { body: INITIALIZE });
+  const post = (body) => ask(proxy.url, { headers: { "mcp-session-id": id }, body: { jsonrpc: "2.0", ...body } });
+  await post({ method: "notifications/initialized" });
+  await until(() => server.seen.some((line) => line.startsWith("GET")));
+  const before = server.seen.length;
+  const waits = post({ id: 1, method: "tools/call", params: { name: "waits" } });
+  const hangs = post({ id: 2, method: "tools/call", params: { name: "hangs" } });
+  await until(() => server.seen.length === before + 2);
+  assert.equal((await post({ method: "notifications/cancelled", params: { requestId: 2 } })).status, 202);
+  assert.match((await hangs).body, /"id":2,"error":.*cancelled the call/);
+  cancelled();
+  assert.match((await waits).body, /"data":"half"[^]*"id":1/);
+  // The id is free again.
+  assert.match((await post({ id: 2, method: "tools/call", params: { name: "bash", arguments: { command: "ls" } } })).body, /ran ls/);
+});
+
 test("pages of other sites, other names, strangers and bodies without end are refused", async (t) => {
   const open = await listen(t, SHELL);
   const closed = await listen(t, SHELL, { HOOKYARD_MCP_TOKEN: "a token of some length" });

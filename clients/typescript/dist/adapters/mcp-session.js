@@ -34,21 +34,28 @@ export class Session extends StreamableHTTPServerTransport {
     }
     set onmessage(handler) {
         super.onmessage = (message, extra) => {
-            if (message.method && message.id !== undefined)
-                this.#open.set(message.id, message.params?._meta?.progressToken);
+            const { id, method, params } = message;
+            if (method && id !== undefined)
+                this.#open.set(id, params?._meta?.progressToken);
             handler?.(message, extra);
+            // The client ignores the answer, which ends the stream of the call.
+            if (method === "notifications/cancelled")
+                void this.#fail(params?.requestId, "the client has cancelled the call");
         };
     }
     async send(message, { relatedRequestId = this.#related(message) } = {}) {
-        if (!message.method)
-            this.#open.delete(message.id);
+        // Nobody waits for the answer of a call that was cancelled.
+        if (!message.method && !this.#open.delete(message.id))
+            return;
         await super.send(message, { relatedRequestId });
     }
     async close() {
-        const error = { code: -32000, message: this.ending };
         for (const id of [...this.#open.keys()])
-            await this.send({ jsonrpc: "2.0", id, error }).catch(() => { });
+            await this.#fail(id, this.ending);
         await super.close();
+    }
+    async #fail(id, message) {
+        await this.send({ jsonrpc: "2.0", id, error: { code: -32000, message } }).catch(() => { });
     }
     /** The call on whose stream the server speaks: the one whose progress it is, or any if the client listens to nothing else. */
     #related({ method, params }) {

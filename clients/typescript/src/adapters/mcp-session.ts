@@ -42,20 +42,27 @@ export class Session extends StreamableHTTPServerTransport {
 
   override set onmessage(handler: ((message: any, extra?: any) => void) | undefined) {
     super.onmessage = (message: any, extra) => {
-      if (message.method && message.id !== undefined) this.#open.set(message.id, message.params?._meta?.progressToken);
+      const { id, method, params } = message;
+      if (method && id !== undefined) this.#open.set(id, params?._meta?.progressToken);
       handler?.(message, extra);
+      // The client ignores the answer, which ends the stream of the call.
+      if (method === "notifications/cancelled") void this.#fail(params?.requestId, "the client has cancelled the call");
     };
   }
 
   override async send(message: any, { relatedRequestId = this.#related(message) }: { relatedRequestId?: any } = {}): Promise<void> {
-    if (!message.method) this.#open.delete(message.id);
+    // Nobody waits for the answer of a call that was cancelled.
+    if (!message.method && !this.#open.delete(message.id)) return;
     await super.send(message, { relatedRequestId });
   }
 
   override async close(): Promise<void> {
-    const error = { code: -32000, message: this.ending };
-    for (const id of [...this.#open.keys()]) await this.send({ jsonrpc: "2.0", id, error }).catch(() => {});
+    for (const id of [...this.#open.keys()]) await this.#fail(id, this.ending);
     await super.close();
+  }
+
+  async #fail(id: any, message: string): Promise<void> {
+    await this.send({ jsonrpc: "2.0", id, error: { code: -32000, message } }).catch(() => {});
   }
 
   /** The call on whose stream the server speaks: the one whose progress it is, or any if the client listens to nothing else. */

@@ -9,44 +9,54 @@ import { refusal } from "./shared.js";
 
 /** Passes messages between two transports that were not started, and asks about calls and results. Ends when one of them is closed. */
 export async function bridge(yard: Events, place: Place, client: Transport, server: Transport): Promise<void> {
-  const calls = new Map<unknown, { tool: ToolCall<any>; stop: AbortController }>();
+  /** What the client has asked and not cancelled, until it is answered. */
+  const open = new Map<unknown, { tool?: ToolCall<any>; stop?: AbortController }>();
   const person = new Elicitation(client);
   const connection = randomUUID();
   const lost = (error: Error) => client.onerror?.(error);
   const tell = (id: any, text: string) => client.send({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text }], isError: true } });
   // A halt, too, is an error of the protocol. hookyard refuses what the run calls after it.
-  const fail = (id: any) => (error: unknown) => client.send({ jsonrpc: "2.0", id, error: { code: -32000, message: String(error) } }).catch(lost);
+  const refuse = (id: any, why: unknown) => client.send({ jsonrpc: "2.0", id, error: { code: -32000, message: String(why) } }).catch(lost);
+  const fail = (id: any) => (error: unknown) => (open.delete(id), refuse(id, error));
   const before = async (message: any): Promise<void> => {
     // The result of a task would come past the hooks, so that no call is one.
     const { id, params: { task: _, ...params } } = message;
     const tool = { name: params.name, input: params.arguments ?? {}, id: `${connection}-${id}` };
     const stop = new AbortController();
-    calls.set(id, { tool, stop });
+    open.set(id, { tool, stop });
     const outcome = await yard.beforeToolDispatch({ ...place, tool }, { signal: stop.signal });
     const refused = refusal(outcome, outcome.verdict === "ask" && (await person.agrees(id, outcome.reason)));
     stop.signal.throwIfAborted();
     if (refused === undefined) await server.send({ ...message, params: { ...params, arguments: (tool.input = outcome.payload) } });
-    else await tell(id, refused).finally(() => calls.delete(id));
+    else await tell(id, refused).finally(() => open.delete(id));
   };
   const after = async (message: any, tool: ToolCall): Promise<void> => {
     const outcome = await yard.afterToolDispatch({ ...place, tool, output: message.result });
     const refused = refusal(outcome);
     await (refused === undefined ? client.send({ ...message, result: outcome.payload }) : tell(message.id, refused));
   };
+  const cancel = (id: unknown) => {
+    open.get(id)?.stop?.abort();
+    open.delete(id);
+  };
   client.onmessage = (message: any) => {
     const { id, method, params } = message;
     if (person.takes(message)) return;
-    if (method === "notifications/cancelled") calls.get(params?.requestId)?.stop.abort();
-    if (method !== "tools/call") return server.send(message).catch(method === undefined || id === undefined ? lost : fail(id));
-    return calls.has(id) ? fail(id)("the id is in use") : before(message).catch(fail(id));
+    if (method === "notifications/cancelled") cancel(params?.requestId);
+    const isRequest = method !== undefined && id !== undefined;
+    if (isRequest && open.has(id)) return refuse(id, "the id is in use");
+    if (method === "tools/call") return before(message).catch(fail(id));
+    if (isRequest) open.set(id, {});
+    return server.send(message).catch(isRequest ? fail(id) : lost);
   };
   server.onmessage = (message: any) => {
     const { id, method, result } = message;
-    const call = method === undefined ? calls.get(id) : undefined;
-    if (call) calls.delete(id);
-    else if (result?.protocolVersion) server.setProtocolVersion?.(result.protocolVersion);
+    const asked = method === undefined ? open.get(id) : undefined;
+    // An answer to a call that was cancelled would come past the hooks.
+    if (method === undefined && !open.delete(id)) return;
+    if (!asked?.tool && result?.protocolVersion) server.setProtocolVersion?.(result.protocolVersion);
     delete result?.capabilities?.tasks;
-    return call && result ? after(message, call.tool).catch(fail(id)) : client.send(message).catch(lost);
+    return asked?.tool && result ? after(message, asked.tool).catch(fail(id)) : client.send(message).catch(lost);
   };
   const ended = new Promise<void>((resolve) => (client.onclose = server.onclose = resolve));
   await server.start();

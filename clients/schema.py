@@ -125,7 +125,9 @@ def go_words(name, words):
 
 def go_field(field, of, required):
     kind = GO.type_of(field, of)
-    kind = "*bool" if field == "wait" else kind
+    # What `omitempty` leaves out of neither.
+    if field == "wait" or "$ref" in of and not required:
+        kind = f"*{kind}"
     says = f" Of {', '.join(of['enum'])}." if "enum" in of and field not in NAMED else ""
     tag = field if required else f"{field},omitempty"
     return [f"\t// {of.get('description', '')}{says}", f'\t{go_name(field)} {kind} `json:"{tag}"`']

@@ -185,7 +185,7 @@ type Report struct {
 	// How long it waited before it ran, in milliseconds: for a place in its pool, at the hook's own limit, or for its workers. Left out below 10 ms.
 	QueuedMs float64 `json:"queued_ms,omitempty"`
 	// The tokens that a model used, if it reported them.
-	Tokens Tokens `json:"tokens,omitempty"`
+	Tokens *Tokens `json:"tokens,omitempty"`
 	// Its verdict, after its policies; left out for `proceed`.
 	Verdict Verdict `json:"verdict,omitempty"`
 	// Warnings about the invocation and its answer.

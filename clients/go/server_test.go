@@ -314,5 +314,8 @@ func TestAVerdictStandsWhateverElseALaterVersionSays(t *testing.T) {
 		t.Fatal(problem)
 	}
 	equal(t, outcome.Verdict, Block)
-	equal(t, outcome.Hooks, []Report{{Hook: "a"}, {Hook: "b", Verdict: Block}})
+	equal(t, outcome.Hooks, []Report{{Hook: "a", Tokens: &Tokens{}}, {Hook: "b", Verdict: Block}})
+	written, err := json.Marshal(Report{Hook: "a"})
+	must(t, err)
+	equal(t, string(written), `{"duration_ms":0,"ended":"","handler":"","hook":"a"}`)
 }

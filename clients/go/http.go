@@ -101,8 +101,12 @@ func (d *httpDoor) ask(ctx context.Context, sent *sending) (json.RawMessage, *Pr
 }
 
 func (d *httpDoor) post(ctx context.Context, sent *sending) (json.RawMessage, *Problem) {
-	var isConnected atomic.Bool
-	trace := httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { isConnected.Store(true) }}
+	var connection net.Conn
+	var isWritten atomic.Bool
+	trace := httptrace.ClientTrace{
+		GotConn:      func(got httptrace.GotConnInfo) { connection = got.Conn },
+		WroteRequest: func(httptrace.WroteRequestInfo) { isWritten.Store(true) },
+	}
 	request, err := http.NewRequestWithContext(
 		httptrace.WithClientTrace(ctx, &trace), http.MethodPost, d.address.String(), bytes.NewReader(sent.data))
 	if err != nil {
@@ -119,19 +123,21 @@ func (d *httpDoor) post(ctx context.Context, sent *sending) (json.RawMessage, *P
 		if errors.As(err, &problem) {
 			return nil, problem
 		}
-		if isConnected.Load() {
+		if connection != nil {
 			return nil, lost(reason(err).Error(), err)
 		}
 		return nil, down(d.shown, reason(err))
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK && isWritten.Load() {
+		// The daemon may not have read all of the request, and then closes the connection. It rests here as soon as the answer
+		// is read: no other event is written to it. (What is not written by now does not rest.)
+		_ = connection.SetWriteDeadline(time.Unix(1, 0))
+		defer connection.Close()
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer+1))
 	if err != nil {
 		return nil, lost(reason(err).Error(), err)
-	}
-	if response.StatusCode != http.StatusOK {
-		// The daemon may not have read all of the request, and closes the connection, which rests here by now.
-		d.client.CloseIdleConnections()
 	}
 	return readResponse(response, body)
 }

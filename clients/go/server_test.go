@@ -230,6 +230,66 @@ func TestConnectionsOfHTTPAreKept(t *testing.T) {
 	equal(t, count.Load(), int64(1))
 }
 
+func TestAnErrorOverHTTPEndsItsConnectionAlone(t *testing.T) {
+	socket, listener := listen(t)
+	var count, held atomic.Int64
+	together := make(chan struct{})
+	server := http.Server{
+		Handler: http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+			switch run := request.Header.Get("X-Hookyard-Run"); run {
+			case "refused":
+				connection, _, err := answer.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				const body = `{"error":{"code":"too_large","message":"m","retry":"never"}}`
+				fmt.Fprintf(connection, "HTTP/1.1 413 Too Large\r\ncontent-length: %d\r\n\r\n%s", len(body), body)
+				_ = connection.Close()
+				return
+			case "held":
+				if held.Add(1) == 4 {
+					close(together)
+				}
+				<-together
+			}
+			fmt.Fprint(answer, proceed)
+		}),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				count.Add(1)
+			}
+		},
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	yard := connect(t, Options{Socket: socket})
+	asks := func(run, expected string) {
+		outcome, err := yard.AgentStopping(ctx, Place{Run: run})
+		must(t, err)
+		equal(t, code(outcome), expected)
+	}
+	var group sync.WaitGroup
+	for i := 0; i < 4; i++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			asks("held", "")
+		}()
+	}
+	group.Wait()
+	equal(t, count.Load(), int64(4))
+	for i := 0; i < 3; i++ {
+		asks("refused", "too_large")
+		asks("r", "")
+	}
+	equal(t, count.Load(), int64(4))
+	for i := 0; i < 100; i++ {
+		asks("refused", "too_large")
+		asks("r", "")
+	}
+}
+
 func TestOptionsThatAreNoneAreRefused(t *testing.T) {
 	token := func() (string, error) { return "t", nil }
 	for _, options := range []Options{

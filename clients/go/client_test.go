@@ -97,6 +97,29 @@ func TestNoNumberAndNoLetterIsChanged(t *testing.T) {
 	})
 }
 
+// What encoding/json finds a text in.
+type (
+	embedded  struct{ Text string }
+	asText    []byte
+	keyText   struct{ text string }
+	byAddress struct{ Text string }
+)
+
+func (t asText) MarshalText() ([]byte, error) { return t, nil }
+
+func (t keyText) MarshalText() ([]byte, error) { return []byte(t.text), nil }
+
+func (*byAddress) MarshalJSON() ([]byte, error) { return []byte(`"\ufffd"`), nil }
+
+func TestAnExtraFieldMayHaveAnyNameAndBeNull(t *testing.T) {
+	yard := NewFake(nil, Call{})
+	extra := map[string]any{"-": "a", "none": nil, "nothing": json.RawMessage(nil)}
+	outcome, err := yard.Dispatch(ctx, Event{Event: KindAgentStopping, RunID: "r", SessionID: "r", Extra: extra})
+	must(t, err)
+	equal(t, code(outcome), "")
+	equalJSON(t, yard.Events()[0].Extra, extra)
+}
+
 func TestATimeLimitEndsTheEventAndItsHooks(t *testing.T) {
 	newDaemon(t).every(t, func(t *testing.T, yard *Client, door string) {
 		place, slow := Place{Run: "late-" + door}, ToolCall{Name: "Slow", Input: struct{}{}}

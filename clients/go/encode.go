@@ -30,7 +30,9 @@ func init() {
 	event := reflect.TypeOf(Event{})
 	for i := 0; i < event.NumField(); i++ {
 		name, _, _ := strings.Cut(event.Field(i).Tag.Get("json"), ",")
-		fields[name] = true
+		if name != "-" {
+			fields[name] = true
+		}
 	}
 }
 
@@ -84,8 +86,13 @@ func (w *writer) flag(name string, flag *bool) {
 	}
 }
 
+func isNothing(value any) bool {
+	raw, isRaw := value.(json.RawMessage)
+	return value == nil || isRaw && len(raw) == 0
+}
+
 func (w *writer) value(name string, value any) {
-	if raw, isRaw := value.(json.RawMessage); value == nil || isRaw && len(raw) == 0 || w.err != nil {
+	if isNothing(value) || w.err != nil {
 		return
 	}
 	w.name(name)
@@ -114,7 +121,11 @@ func (w *writer) extra(extra map[string]any) {
 			w.err = fmt.Errorf("`Extra` has %q, which is a field of its own", name)
 			return
 		}
-		w.value(name, extra[name])
+		value := extra[name]
+		if isNothing(value) {
+			value = json.RawMessage("null")
+		}
+		w.value(name, value)
 	}
 }
 

@@ -82,10 +82,17 @@ func TestNoNumberAndNoLetterIsChanged(t *testing.T) {
 		equal(t, string(sent("Decimal", json.RawMessage("{\n}")).Payload), `{"n":0.1000000000000000055511151231257827}`)
 		letters := map[string]string{"letters": "\x00\u2028\u0085😀<&>\ufffd\"\\\r\n"}
 		equalJSON(t, sent("Read", letters).Payload, letters)
-		equal(t, string(sent("Read", json.RawMessage(`"\ufffd"`)).Payload), `"\ufffd"`)
+		for _, written := range []any{
+			json.RawMessage(`"\ufffd"`), []any{json.RawMessage(`"\ufffd"`), "\ufffd", struct{ embedded }{embedded{"\ufffd"}}, asText("\ufffd"), &byAddress{"\xff"}},
+		} {
+			outcome := sent("Read", written)
+			equal(t, code(outcome), "")
+			equalJSON(t, outcome.Payload, written)
+		}
 		for _, none := range []any{
 			math.NaN(), math.Inf(-1), "\xff", []any{"\xff"}, map[string]any{"\xff": 1}, json.RawMessage("\"\xff\""), json.RawMessage("{"),
-			func() {}, &struct{ Text string }{"\xff"},
+			func() {}, &struct{ Text string }{"\xff"}, struct{ embedded }{embedded{"\xff"}}, struct{ *embedded }{&embedded{"\xff"}},
+			asText("\xff"), map[keyText]int{{"\xff"}: 1}, byAddress{"\xff"}, []any{json.RawMessage(`"\ufffd"`), "\xff"},
 		} {
 			outcome := sent("Read", none)
 			equal(t, code(outcome), "bad_event", none)

@@ -2,6 +2,7 @@ package hookyard
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -182,17 +183,28 @@ func (w *writer) any(value any) {
 	}
 }
 
-var marshaler = reflect.TypeOf((*json.Marshaler)(nil)).Elem()
+var (
+	marshaler     = reflect.TypeOf((*json.Marshaler)(nil)).Elem()
+	textMarshaler = reflect.TypeOf((*encoding.TextMarshaler)(nil)).Elem()
+)
 
 // How deep values are looked at.
 const deepest = 1000
 
-// isText says whether all texts in a value are UTF-8, as far down as it looks.
+// isText says whether all texts in a value are UTF-8, as encoding/json finds them, as far down as it looks. What a
+// json.Marshaler writes is JSON already.
 func isText(value reflect.Value, depth int) bool {
-	if !value.IsValid() || value.Type().Implements(marshaler) || reflect.PointerTo(value.Type()).Implements(marshaler) {
+	depth++
+	isPointer := value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface
+	if !value.IsValid() || isPointer && value.IsNil() {
 		return true
 	}
-	depth++
+	if _, ok := as(value, marshaler); ok {
+		return true
+	}
+	if text, ok := as(value, textMarshaler); ok {
+		return isMarshaledText(text)
+	}
 	switch value.Kind() {
 	case reflect.String:
 		return utf8.ValidString(value.String())
@@ -206,19 +218,69 @@ func isText(value reflect.Value, depth int) bool {
 		}
 	case reflect.Map:
 		for each := value.MapRange(); each.Next(); {
-			if !isText(each.Key(), depth) || !isText(each.Value(), depth) {
+			if !isKeyText(each.Key()) || !isText(each.Value(), depth) {
 				return false
 			}
 		}
 	case reflect.Struct:
-		for i := 0; i < value.NumField(); i++ {
-			field := value.Type().Field(i)
-			if field.IsExported() && field.Tag.Get("json") != "-" && !isText(value.Field(i), depth) {
-				return false
+		return areFieldsText(value, depth)
+	}
+	return true
+}
+
+// isKeyText: a key that is a string is written as it is, whatever its methods.
+func isKeyText(key reflect.Value) bool {
+	if key.Kind() == reflect.String {
+		return utf8.ValidString(key.String())
+	}
+	text, ok := as(key, textMarshaler)
+	return !ok || isMarshaledText(text)
+}
+
+// areFieldsText looks at the fields of embedded structs as well, exported or not: they are fields of the outer one.
+func areFieldsText(value reflect.Value, depth int) bool {
+	for i := 0; i < value.NumField(); i++ {
+		field, of := value.Field(i), value.Type().Field(i)
+		tag := of.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		look := isText
+		if name, _, _ := strings.Cut(tag, ","); of.Anonymous && name == "" {
+			if field.Kind() == reflect.Pointer {
+				field = field.Elem()
 			}
+			if field.Kind() == reflect.Struct {
+				look = areFieldsText
+			}
+		}
+		if (of.IsExported() || of.Anonymous) && (depth >= deepest || !look(field, depth+1)) {
+			return false
 		}
 	}
 	return true
+}
+
+// as is a value, or its address, that has the methods of an interface, as encoding/json looks for them.
+func as(value reflect.Value, methods reflect.Type) (reflect.Value, bool) {
+	if value.Type().Implements(methods) {
+		return value, true
+	}
+	if value.CanAddr() && reflect.PointerTo(value.Type()).Implements(methods) {
+		return value.Addr(), true
+	}
+	return value, false
+}
+
+func isMarshaledText(value reflect.Value) bool {
+	if !value.CanInterface() {
+		return false
+	}
+	if value.Kind() == reflect.Pointer && value.IsNil() {
+		return true
+	}
+	text, err := value.Interface().(encoding.TextMarshaler).MarshalText()
+	return err == nil && utf8.Valid(text)
 }
 
 // decode reads JSON of which no number is changed.

@@ -48,8 +48,8 @@ type Client struct {
 	err error
 }
 
-// Connect is a client of the daemon at an address. A daemon that is away is no error here: each event says so. Returns an
-// error if the options are none.
+// Connect returns a client of the daemon at an address. A daemon that is away is no error here: each event says so. Returns
+// an error if the options are invalid.
 func Connect(options Options) (*Client, error) {
 	door, err := options.door()
 	if err != nil {
@@ -64,7 +64,7 @@ func clientOf(door door, options Options) (*Client, error) {
 	return derived, derived.err
 }
 
-// With is the same client with other options, those that are set. If they are none, each event returns an error and blocks.
+// With returns the same client with those options that are set. If they are invalid, each event returns an error and blocks.
 //
 //	outcome, err := yard.With(hookyard.Call{Timeout: 5 * time.Second}).AgentStopping(ctx, place)
 func (c *Client) With(call Call) *Client {
@@ -82,7 +82,7 @@ func (c *Client) Close() { c.door.close() }
 // Dispatch sends an event with the fields of its JSON Schema, for what the other methods do not take.
 //
 // A missing answer is no error: then the verdict is that of IfDown, and Problem says why. Returns an error if the context
-// is cancelled, which cancels the event and its hooks, or if the options of With are none. The outcome is a block then.
+// is cancelled, which cancels the event and its hooks, or if the options of With are invalid. The outcome is a block then.
 func (c *Client) Dispatch(ctx context.Context, event Event) (Outcome, error) {
 	if c.err != nil {
 		problem := &Problem{Code: "bad_options", Message: c.err.Error(), Retry: RetryNever, cause: c.err}

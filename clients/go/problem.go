@@ -21,7 +21,7 @@ const (
 	RetryNever Retry = "never"
 )
 
-// Problem is why an event has no answer, or one that is none.
+// Problem is why an event has no answer, or an invalid one.
 //
 // errors.Is finds it by its code: errors.Is(problem, hookyard.ErrDown), or, for an error of the daemon,
 // errors.Is(problem, &hookyard.Problem{Code: "overloaded"}). One for want of time is also a context.DeadlineExceeded,
@@ -50,7 +50,7 @@ var (
 	ErrTimeout = &Problem{Code: "timeout"}
 	// ErrCancelled: the context was cancelled.
 	ErrCancelled = &Problem{Code: "cancelled"}
-	// ErrBadAnswer: the answer is none.
+	// ErrBadAnswer: the answer is invalid.
 	ErrBadAnswer = &Problem{Code: "bad_answer"}
 	// ErrUnknownVerdict: hooks have said something, and this version of the client does not know what.
 	ErrUnknownVerdict = &Problem{Code: "unknown_verdict"}

@@ -18,6 +18,8 @@ const (
 	// How long a connection may rest: the daemon ends it after `limits.idle_timeout`.
 	longestRest = 30 * time.Second
 	readBytes   = 64 << 10
+	// Of lines that a daemon has not read. Further events wait.
+	mostUnsent = 16 << 20
 	// How long a daemon that reads no more has for its answers.
 	lastWords = time.Second
 )
@@ -43,7 +45,15 @@ func (d *linesDoor) ask(ctx context.Context, sent *sending) (json.RawMessage, *P
 			return nil, problem
 		}
 		// It may have ended since.
-		if id, waiting := connection.send(sent); waiting != nil {
+		id, waiting, room := connection.send(sent)
+		switch {
+		case room != nil:
+			select {
+			case <-room:
+			case <-ctx.Done():
+				return nil, cancelled(ctx.Err())
+			}
+		case waiting != nil:
 			select {
 			case reply := <-waiting:
 				return reply.outcome, reply.problem
@@ -120,6 +130,8 @@ type linesConnection struct {
 	// Lines that are not written yet.
 	unsent    []byte
 	isWriting bool
+	// Closed once there is room for more of them, if somebody waits for it.
+	room chan struct{}
 }
 
 func (c *linesConnection) takesMore() bool {
@@ -128,16 +140,23 @@ func (c *linesConnection) takesMore() bool {
 	return c.isOpen && (len(c.flights) > 0 || time.Since(c.lastUse) <= longestRest)
 }
 
-// send returns where the answer will be, or nil if the connection takes no more events.
-func (c *linesConnection) send(sent *sending) (uint64, <-chan reply) {
+// send returns where the answer will be; or when to try again, since the daemon has much to read; or neither if the
+// connection takes no more events.
+func (c *linesConnection) send(sent *sending) (id uint64, waiting <-chan reply, room <-chan struct{}) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if !c.isOpen {
-		return 0, nil
+		return 0, nil, nil
+	}
+	if len(c.unsent) > 0 && len(c.unsent)+len(sent.data) > mostUnsent {
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		return 0, nil, c.room
 	}
 	c.lastID++
-	waiting := make(chan reply, 1)
-	c.flights[c.lastID] = waiting
+	answer := make(chan reply, 1)
+	c.flights[c.lastID] = answer
 	// The id first: the daemon can tell it even if the line is too long.
 	c.unsent = append(c.unsent, `{"id":`...)
 	c.unsent = strconv.AppendUint(c.unsent, c.lastID, 10)
@@ -146,7 +165,18 @@ func (c *linesConnection) send(sent *sending) (uint64, <-chan reply) {
 	}
 	c.unsent = append(append(append(c.unsent, `,"event":`...), sent.data...), "}\n"...)
 	c.write()
-	return c.lastID, waiting
+	return c.lastID, answer, nil
+}
+
+// takeUnsent puts other lines in the place of those that are unsent, and tells who waits for room.
+func (c *linesConnection) takeUnsent(next []byte) []byte {
+	unsent := c.unsent
+	c.unsent = next
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
+	return unsent
 }
 
 func (c *linesConnection) cancel(id uint64) {
@@ -177,7 +207,8 @@ func (c *linesConnection) fail(problem *Problem) {
 	c.mutex.Lock()
 	c.isOpen = false
 	flights := c.flights
-	c.flights, c.unsent = nil, nil
+	c.flights = nil
+	c.takeUnsent(nil)
 	c.mutex.Unlock()
 	_ = c.stream.Close()
 	for _, waiting := range flights {
@@ -209,13 +240,14 @@ func (c *linesConnection) flush() {
 			}
 			return
 		}
-		c.unsent, lines = lines[:0], c.unsent
+		lines = c.takeUnsent(lines[:0])
 		c.mutex.Unlock()
 		if _, err := c.stream.Write(lines); err != nil {
 			// Who reads may find answers, or the end and its reason, but does not wait for long.
 			_ = c.stream.SetReadDeadline(time.Now().Add(lastWords))
 			c.mutex.Lock()
 			c.isOpen = false
+			c.takeUnsent(nil)
 			c.mutex.Unlock()
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -178,6 +179,55 @@ func TestADaemonThatDoesNotReadKeepsNobodyWaiting(t *testing.T) {
 		}()
 	}
 	group.Wait()
+}
+
+func TestWhatADaemonDoesNotReadHasABound(t *testing.T) {
+	path, listener := listen(t)
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		connection, err := listener.Accept()
+		if err == nil {
+			accepted <- connection
+		}
+	}()
+	yard := connect(t, Options{Lines: path, Call: Call{Timeout: 20 * time.Second}})
+	hasty := yard.With(Call{IfDown: Allow, Timeout: 20 * time.Millisecond})
+	large := json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	inUse := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := inUse()
+	for i := 0; i < 150; i++ {
+		outcome, err := hasty.PromptSubmitted(ctx, Place{Run: "r"}, large)
+		must(t, err)
+		equal(t, code(outcome), "timeout")
+	}
+	if grown := int64(inUse()) - int64(before); grown > 80<<20 {
+		t.Errorf("%d bytes are kept", grown)
+	}
+	// Those that wait are sent once it reads.
+	asked := make(chan Outcome)
+	go func() {
+		outcome, _ := yard.AgentStopping(ctx, Place{Run: "last"})
+		asked <- outcome
+	}()
+	connection := <-accepted
+	defer connection.Close()
+	lines := bufio.NewReader(connection)
+	for {
+		text, err := lines.ReadBytes('\n')
+		must(t, err)
+		read := line{from: connection}
+		must(t, json.Unmarshal(text, &read))
+		if read.Event.Run == "last" {
+			read.answer()
+			break
+		}
+	}
+	equal(t, code(<-asked), "")
 }
 
 func TestADaemonThatReadsNoMoreIsLost(t *testing.T) {

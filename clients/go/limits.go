@@ -3,6 +3,7 @@ package hookyard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -95,6 +96,10 @@ func (c Call) trace(ctx context.Context) string {
 		if form[i] == '-' && digit != '-' || form[i] != '-' && !isHex {
 			return ""
 		}
+	}
+	version, id, parent := trace[:2], trace[3:35], trace[36:52]
+	if version == "ff" || strings.Trim(id, "0") == "" || strings.Trim(parent, "0") == "" {
+		return ""
 	}
 	return trace
 }

@@ -107,13 +107,16 @@ func TestAValidTraceContextIsSentAndNoOther(t *testing.T) {
 	for _, options := range []Options{{Lines: path}, {Socket: socket}} {
 		options.Traceparent = said
 		yard := connect(t, options)
-		for _, value := range []string{trace, "00-bad\r\nhost: x", strings.ToUpper(trace), strings.ReplaceAll(trace, "-", "0")} {
+		for _, value := range []string{
+			trace, "00-bad\r\nhost: x", strings.ToUpper(trace), strings.ReplaceAll(trace, "-", "0"), "ff" + trace[2:],
+			trace[:3] + strings.Repeat("0", 32) + trace[35:], trace[:36] + strings.Repeat("0", 16) + trace[52:],
+		} {
 			outcome, err := yard.AgentStopping(context.WithValue(ctx, key{}, value), Place{Run: "r"})
 			must(t, err)
 			equal(t, code(outcome), "")
 		}
 	}
-	equal(t, seen, []string{trace, "", "", "", trace, "", "", ""})
+	equal(t, seen, []string{trace, "", "", "", "", "", "", trace, "", "", "", "", "", ""})
 }
 
 func TestOneConnectionOfLinesIsUsedUntilTheDaemonDrainsIt(t *testing.T) {

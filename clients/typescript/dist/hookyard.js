@@ -12,7 +12,7 @@ const RETRY_FOR_MS = 5_000;
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 160;
 /** The form of a W3C trace context; any other is ignored. */
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** A client of one daemon. */
 export class Hookyard extends Events {
     #door;

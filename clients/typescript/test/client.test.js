@@ -13,6 +13,7 @@ import { connect, fake, Problem } from "../dist/index.js";
 import { Daemon, Directory, until } from "./support.js";
 
 const TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";
+const INVALID_TRACES = [`ff${TRACE.slice(2)}`, TRACE.replace(/-.{32}-/, `-${"0".repeat(32)}-`), TRACE.replace(/-.{16}-/, `-${"0".repeat(16)}-`)];
 const bash = (command, id) => ({ name: "Bash", input: { command }, id });
 
 describe("a client", () => {
@@ -148,10 +149,11 @@ describe("a client with a server of the test", () => {
     for (const address of [{ lines: `${directory.path}/trace` }, { socket: `${directory.path}/trace-http` }]) {
       const yard = await connect({ ...address, traceparent: () => TRACE });
       await yard.agentStopping({ run: "r" });
-      await yard.agentStopping({ run: "r" }, { traceparent: "00-bad\r\nhost: x" });
+      for (const traceparent of ["00-bad\r\nhost: x", ...INVALID_TRACES]) await yard.agentStopping({ run: "r" }, { traceparent });
       yard.close();
     }
-    assert.deepEqual(seen, [{ traceparent: TRACE }, undefined, TRACE, undefined]);
+    const none = Array(4).fill(undefined);
+    assert.deepEqual(seen, [{ traceparent: TRACE }, ...none, TRACE, ...none]);
     server.close();
     http.close();
   });

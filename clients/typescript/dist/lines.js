@@ -7,6 +7,8 @@ import { badAnswer, closed, daemonError, down, lost } from "./problem.js";
 import { checkSocket } from "./socket.js";
 /** How long a connection may rest, in milliseconds: the daemon ends it after `limits.idle_timeout`. */
 const LONGEST_REST = 30_000;
+/** What a daemon may leave unread of a connection, in characters. Further events wait here, where they can be cancelled. */
+const MOST_UNSENT = 16 << 20;
 const LINE_FEED = 10;
 /** Sends events as lines. */
 export class LinesDoor {
@@ -55,6 +57,8 @@ class Connection {
     #farewell;
     /** Lines that are not written yet. */
     #unsent = "";
+    /** Events that wait until the daemon has read others, by id. */
+    #held = new Map();
     /** The beginning of a line. */
     #partial = [];
     #partialBytes = 0;
@@ -63,6 +67,7 @@ class Connection {
         this.#socket.unref();
         this.#socket.on("close", () => ended(this));
         this.#socket.on("connect", () => (this.#isConnected = true));
+        this.#socket.on("drain", () => this.#release());
         this.#socket.on("data", (chunk) => this.#read(chunk));
         this.#socket.on("end", () => this.fail(lost(this.#farewell ?? "the daemon closed it")));
         this.#socket.on("error", (error) => {
@@ -77,6 +82,9 @@ class Connection {
     /** Sends no more, and reads the answers that are due. */
     end() {
         this.#takesMore = false;
+        for (const line of this.#held.values())
+            this.#unsent += line;
+        this.#held.clear();
         if (this.#unsent)
             this.#flush();
         this.#socket.end();
@@ -87,6 +95,7 @@ class Connection {
         this.#socket.destroy();
         const flights = [...this.#flights.values()];
         this.#flights.clear();
+        this.#held.clear();
         for (const waiting of flights)
             waiting?.reject(problem);
     }
@@ -94,7 +103,11 @@ class Connection {
         const id = ++this.#lastId;
         // The id first: the daemon can tell it even if the line is too long.
         const headers = traceparent === undefined ? "" : `,"headers":${JSON.stringify({ traceparent })}`;
-        this.#write(`{"id":${id}${headers},"event":${event}}\n`);
+        const line = `{"id":${id}${headers},"event":${event}}\n`;
+        if (this.#held.size > 0 || this.#isFull())
+            this.#held.set(id, line);
+        else
+            this.#write(line);
         if (this.#awaited++ === 0)
             this.#socket.ref();
         const answer = new Promise((resolve, reject) => this.#flights.set(id, { resolve, reject }));
@@ -110,13 +123,29 @@ class Connection {
         this.#socket.write(this.#unsent);
         this.#unsent = "";
     }
+    #isFull() {
+        return this.#unsent.length + this.#socket.writableLength > MOST_UNSENT;
+    }
+    #release() {
+        for (const [id, line] of this.#held) {
+            if (this.#isFull())
+                return;
+            this.#held.delete(id);
+            this.#write(line);
+        }
+    }
     #cancel(id, reason) {
         const waiting = this.#flights.get(id);
         if (!waiting)
             return;
-        this.#flights.set(id, undefined);
-        if (this.#takesMore)
-            this.#write(`{"cancel":${id}}\n`);
+        if (this.#held.delete(id)) {
+            this.#flights.delete(id);
+        }
+        else {
+            this.#flights.set(id, undefined);
+            if (this.#takesMore)
+                this.#write(`{"cancel":${id}}\n`);
+        }
         this.#settle();
         waiting.reject(reason);
     }

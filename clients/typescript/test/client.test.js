@@ -8,6 +8,8 @@ import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import { connect, fake, Problem } from "../dist/index.js";
 import { Daemon, Directory, until } from "./support.js";
@@ -15,6 +17,9 @@ import { Daemon, Directory, until } from "./support.js";
 const TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";
 const INVALID_TRACES = [`ff${TRACE.slice(2)}`, TRACE.replace(/-.{32}-/, `-${"0".repeat(32)}-`), TRACE.replace(/-.{16}-/, `-${"0".repeat(16)}-`)];
 const bash = (command, id) => ({ name: "Bash", input: { command }, id });
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc");
 
 describe("a client", () => {
   const directory = new Directory();
@@ -191,6 +196,30 @@ describe("a client with a server of the test", () => {
     assert.equal(count, 1);
     yard.close();
     http.close();
+  });
+
+  test("keeps no more than a bound of what a daemon does not read", async () => {
+    let socket;
+    const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (accepted) => (socket = accepted.unref()));
+    await new Promise((listening) => server.unref().listen(`${directory.path}/unread`, listening));
+    const yard = await connect({ lines: `${directory.path}/unread`, onProblem: () => {} });
+    const inUse = () => {
+      collectGarbage();
+      return process.memoryUsage().heapUsed + process.memoryUsage().external;
+    };
+    const before = inUse();
+    const asks = async (_, number) => (await yard.promptSubmitted({ run: "r", prompt: `${number}`.padEnd(1 << 20) }, { timeoutMs: 500, ifDown: "allow" })).problem.code;
+    assert.deepEqual(new Set(await Promise.all(Array.from({ length: 150 }, asks))), new Set(["timeout"]));
+    const grown = inUse() - before;
+    assert(grown < 80 << 20, `${grown} bytes are kept`);
+    const last = yard.agentStopping({ run: "last" }, { timeoutMs: 20_000 });
+    createInterface({ input: socket }).on("line", (text) => {
+      const line = JSON.parse(text);
+      if (line.event?.run_id === "last") answer(line, socket);
+    });
+    assert.equal((await last).problem, undefined);
+    yard.close();
+    server.close();
   });
 
   test("gives up an answer without an end", async () => {

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 256 << 10
 
+_MOST_UNSENT = 16 << 20
+"""What a daemon may leave unread of a connection, in bytes. Further events wait here, where they can be cancelled."""
+
 _Flight = tuple["asyncio.Future[Any]", Attempts]
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -126,6 +129,9 @@ class _LinesConnection(asyncio.Protocol):
         # By id. An event that was cancelled has an id until it is answered, and nobody waits for it.
         self._flights: dict[int, Optional[_Flight]] = {}
         self._unsent: list[bytes] = []
+        self._unsent_size = 0
+        # Events that wait until the daemon has read others, by id.
+        self._held: dict[int, bytes] = {}
         # Goes off at the first deadline of an event in flight, or before it.
         self._timer: Optional[asyncio.TimerHandle] = None
         self._last_id = 0
@@ -146,7 +152,11 @@ class _LinesConnection(asyncio.Protocol):
         number = self._last_id
         future = self._loop.create_future()
         self._flights[number] = (future, attempts)
-        self._write(line_of(number, event, trace))
+        line = line_of(number, event, trace)
+        if self._held or self._is_full():
+            self._held[number] = line
+        else:
+            self._write(line)
         self._watch(attempts.deadline)
         try:
             return await future
@@ -158,6 +168,8 @@ class _LinesConnection(asyncio.Protocol):
         """Sends no more, and reads the answers that are due."""
         if self._takes_more and not self._loop.is_closed():
             self._takes_more = False
+            self._unsent += self._held.values()
+            self._held.clear()
             self._flush()
             self._transport.write_eof()
 
@@ -165,6 +177,7 @@ class _LinesConnection(asyncio.Protocol):
         """Ends the connection, and everything in flight on it."""
         self._takes_more = False
         flights, self._flights = self._flights, {}
+        self._held.clear()
         if self._loop.is_closed():
             return
         self._transport.abort()
@@ -176,6 +189,7 @@ class _LinesConnection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        transport.set_write_buffer_limits(_MOST_UNSENT)
         self._open_connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -185,6 +199,9 @@ class _LinesConnection(asyncio.Protocol):
                 self._take(*read_line(line))
         except Problem as problem:
             self.fail(problem)
+
+    def resume_writing(self) -> None:
+        self._release()
 
     def eof_received(self) -> None:
         self.fail(cut(self._farewell))
@@ -217,11 +234,22 @@ class _LinesConnection(asyncio.Protocol):
         if not self._unsent:
             self._loop.call_soon(self._flush)
         self._unsent.append(line)
+        self._unsent_size += len(line)
 
     def _flush(self) -> None:
         if self._unsent:
             self._transport.write(b"".join(self._unsent))
             self._unsent.clear()
+            self._unsent_size = 0
+        self._release()
+
+    def _is_full(self) -> bool:
+        return self._unsent_size + int(self._transport.get_write_buffer_size()) > _MOST_UNSENT
+
+    def _release(self) -> None:
+        while self._held and not self._is_full():
+            number = next(iter(self._held))
+            self._write(self._held.pop(number))
 
     def _watch(self, deadline: float) -> None:
         if self._timer is None or deadline < self._timer.when():
@@ -245,6 +273,9 @@ class _LinesConnection(asyncio.Protocol):
 
     def _cancel(self, number: int) -> None:
         if self._flights.get(number) is not None:
+            if self._held.pop(number, None) is not None:
+                del self._flights[number]
+                return
             self._flights[number] = None
             if self._takes_more:
                 self._write(b'{"cancel":%d}\n' % number)

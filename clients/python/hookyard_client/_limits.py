@@ -12,7 +12,7 @@ from ._problem import Problem
 if TYPE_CHECKING:
     from ._schema import CanonicalEvent
 
-_TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class CallOptions(TypedDict, total=False):

@@ -1,6 +1,7 @@
 """What a client does beyond the cases that all clients share."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -255,6 +257,7 @@ class Servers(unittest.TestCase):
     TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
     PROCEED = {"decision_id": "d", "event": "agent_stopping", "verdict": "proceed", "suppress_output": False, "hooks": [],
                "snapshot_version": 1}
+    INVALID_TRACES = ("00-bad\r\nhost: x", "ff" + TRACE[2:], TRACE[:3] + "0" * 32 + TRACE[35:], TRACE[:36] + "0" * 16 + TRACE[52:])
 
     def test_a_valid_trace_context_is_sent_and_no_other(self):
         seen = []
@@ -279,7 +282,8 @@ class Servers(unittest.TestCase):
                 server = await asyncio.start_unix_server(serve, path)
                 with connect(**{name: path}, traceparent=lambda: self.TRACE) as yard:
                     await asyncio.to_thread(yard.agent_stopping, run="r")
-                    await asyncio.to_thread(yard.agent_stopping, run="r", traceparent="00-bad\r\nhost: x")
+                    for trace in self.INVALID_TRACES:
+                        await asyncio.to_thread(yard.agent_stopping, run="r", traceparent=trace)
                 async with connect_async(**{name: path}, traceparent=self.TRACE) as yard:
                     self.assertIsNone((await yard.agent_stopping(run="r")).problem)
                 server.close()
@@ -287,7 +291,41 @@ class Servers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             asyncio.run(test(directory))
         headers = {"traceparent": self.TRACE}
-        self.assertEqual(seen, [headers, None, headers, self.TRACE, 0, self.TRACE])
+        count = len(self.INVALID_TRACES)
+        self.assertEqual(seen, [headers, *[None] * count, headers, self.TRACE, *[0] * count, self.TRACE])
+
+    def test_what_a_daemon_does_not_read_has_a_bound(self):
+        reads = asyncio.Event()
+
+        async def lines(reader, writer):
+            await reads.wait()
+            while True:
+                read = json.loads(await reader.readline())
+                if read.get("event", {}).get("run_id") == "last":
+                    writer.write(json.dumps({"id": read["id"], "outcome": self.PROCEED}).encode() + b"\n")
+                    break
+
+        async def test(path):
+            server = await asyncio.start_unix_server(lines, path, limit=1 << 22)
+            async with connect_async(lines=path, on_problem=lambda *_: None) as yard:
+                tracemalloc.start()
+
+                async def asks(number):
+                    prompt = str(number).ljust(1 << 20)
+                    return (await yard.prompt_submitted(run="r", prompt=prompt, timeout=0.5, if_down="allow")).problem.code
+
+                self.assertEqual(set(await asyncio.gather(*map(asks, range(150)))), {"timeout"})
+                gc.collect()
+                self.assertLess(tracemalloc.get_traced_memory()[0], 80 << 20)
+                tracemalloc.stop()
+                last = asyncio.ensure_future(yard.agent_stopping(run="last", timeout=20))
+                await asyncio.sleep(0)
+                reads.set()
+                self.assertIsNone((await last).problem)
+            server.close()
+
+        with tempfile.TemporaryDirectory() as directory:
+            asyncio.run(test(f"{directory}/lines.sock"))
 
     def test_one_connection_of_lines_is_used_until_the_daemon_drains_it(self):
         waiting, connections = {}, []

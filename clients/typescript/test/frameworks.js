@@ -204,7 +204,7 @@ describe("mcp, beside the example", async () => {
   const { bridge } = await import("../dist/adapters/mcp.js");
   const TURNS = [["rm -rf /"], ["npm install"], ["curl http://x"], ["cat token"], ["give up"], ["ls"]];
   const TOLD = ["this would remove everything\nremove one directory of the project", "ran npm ci", "ran curl https://x", "token [redacted github-token]"];
-  const program = fileURLToPath(new URL("../dist/adapters/hookyard-mcp.js", import.meta.url));
+  const program = fileURLToPath(new URL("../dist/mcp-proxy/hookyard-mcp.js", import.meta.url));
   const proxied = (args, env = {}) =>
     new StdioClientTransport({ command: process.execPath, args: [program, ...args], cwd: daemon.workspace, stderr: "inherit",
       env: { PATH: process.env.PATH, HOOKYARD_LISTEN_LINES: daemon.lines, ...env } });

@@ -18,7 +18,7 @@ import { CreateMessageRequestSchema, LoggingMessageNotificationSchema } from "@m
 import { callAll, personClient, shellServer } from "../examples/mcp.js";
 import { Daemon, Directory, until } from "./support.js";
 
-const PROGRAM = fileURLToPath(new URL("../dist/adapters/hookyard-mcp.js", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../dist/mcp-proxy/hookyard-mcp.js", import.meta.url));
 const SHELL = [process.execPath, fileURLToPath(new URL("mcp-server.js", import.meta.url))];
 const TOKEN = "ghp_" + "a1B2".repeat(9);
 const TURNS = [["rm -rf /"], ["npm install"], ["curl http://x"], ["cat token"], ["give up"], ["ls"]];

@@ -1,61 +1,53 @@
 /** A proxy before a server of the Model Context Protocol that asks hookyard about each call of a tool. */
-import { randomUUID } from "node:crypto";
 import { Elicitation } from "./mcp-elicitation.js";
+import { OpenRequests } from "./mcp-requests.js";
 import { refusal } from "./shared.js";
 /** Passes messages between two transports that were not started, and asks about calls and results. Ends when one of them is closed. */
 export async function bridge(yard, place, client, server) {
-    /** What the client has asked and not cancelled, until it is answered. */
-    const open = new Map();
+    const open = new OpenRequests(client);
     const person = new Elicitation(client);
-    const connection = randomUUID();
     const lost = (error) => client.onerror?.(error);
     const tell = (id, text) => client.send({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text }], isError: true } });
     // A halt, too, is an error of the protocol. hookyard refuses what the run calls after it.
-    const refuse = (id, why) => client.send({ jsonrpc: "2.0", id, error: { code: -32000, message: String(why) } }).catch(lost);
-    const fail = (id) => (error) => (open.delete(id), refuse(id, error));
+    const fail = (id) => (error) => open.fail(id, error);
     const before = async (message) => {
         // The result of a task would come past the hooks, so that no call is one.
         const { id, params: { task: _, ...params } } = message;
-        const tool = { name: params.name, input: params.arguments ?? {}, id: `${connection}-${id}` };
-        const stop = new AbortController();
-        open.set(id, { tool, stop });
-        const outcome = await yard.beforeToolDispatch({ ...place, tool }, { signal: stop.signal });
+        const tool = { name: params.name, input: params.arguments ?? {}, id: open.callId(id) };
+        const signal = open.begin(id, tool);
+        const outcome = await yard.beforeToolDispatch({ ...place, tool }, { signal });
         const refused = refusal(outcome, outcome.verdict === "ask" && (await person.agrees(id, outcome.reason)));
-        stop.signal.throwIfAborted();
+        signal.throwIfAborted();
         if (refused === undefined)
             await server.send({ ...message, params: { ...params, arguments: (tool.input = outcome.payload) } });
         else
-            await tell(id, refused).finally(() => open.delete(id));
+            await tell(id, refused).finally(() => open.end(id));
     };
     const after = async (message, tool) => {
         const outcome = await yard.afterToolDispatch({ ...place, tool, output: message.result });
         const refused = refusal(outcome);
         await (refused === undefined ? client.send({ ...message, result: outcome.payload }) : tell(message.id, refused));
     };
-    const cancel = (id) => {
-        open.get(id)?.stop?.abort();
-        open.delete(id);
-    };
     client.onmessage = (message) => {
         const { id, method, params } = message;
         if (person.takes(message))
             return;
         if (method === "notifications/cancelled")
-            cancel(params?.requestId);
+            open.end(params?.requestId)?.stop.abort();
         const isRequest = method !== undefined && id !== undefined;
         if (isRequest && open.has(id))
-            return refuse(id, "the id is in use");
+            return open.refuse(id, "the id is in use");
         if (method === "tools/call")
             return before(message).catch(fail(id));
         if (isRequest)
-            open.set(id, {});
+            open.begin(id);
         return server.send(message).catch(isRequest ? fail(id) : lost);
     };
     server.onmessage = (message) => {
         const { id, method, result } = message;
-        const asked = method === undefined ? open.get(id) : undefined;
+        const asked = method === undefined ? open.end(id) : undefined;
         // An answer to a call that was cancelled would come past the hooks.
-        if (method === undefined && !open.delete(id))
+        if (method === undefined && !asked)
             return;
         if (!asked?.tool && result?.protocolVersion)
             server.setProtocolVersion?.(result.protocolVersion);

@@ -4,7 +4,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 
-import { Session } from "./mcp-session.js";
+import { Session } from "./session.js";
 
 /** `run` connects a session to a server, and returns when that has ended. `end` tells the server that its client is done. */
 export interface Connection {

@@ -6,8 +6,8 @@ import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "../index.js";
-import { bridge } from "./mcp.js";
-import { httpServer, isLoopback } from "./mcp-http.js";
+import { bridge } from "../adapters/mcp.js";
+import { httpServer, isLoopback } from "./http.js";
 const USAGE = `usage: hookyard-mcp [OPTION…] PROGRAM ARGUMENT…    a server on standard input and output
        hookyard-mcp [OPTION…] URL                 a server over HTTP
   --listen [HOST:]PORT       serve streamable HTTP at http://HOST:PORT/mcp, in place of standard input and output

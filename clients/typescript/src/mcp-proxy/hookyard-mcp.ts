@@ -9,8 +9,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 
 import { connect } from "../index.js";
-import { bridge } from "./mcp.js";
-import { httpServer, isLoopback } from "./mcp-http.js";
+import { bridge } from "../adapters/mcp.js";
+import { httpServer, isLoopback } from "./http.js";
 
 const USAGE = `usage: hookyard-mcp [OPTION…] PROGRAM ARGUMENT…    a server on standard input and output
        hookyard-mcp [OPTION…] URL                 a server over HTTP

@@ -1,7 +1,7 @@
 /** A server of streamable HTTP that gives each session of a client a connection to a server of its own. */
 import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
-import { Session } from "./mcp-session.js";
+import { Session } from "./session.js";
 /** As large as an event. */
 const MAX_BODY = 16 * 1024 * 1024;
 const MAX_SESSIONS = 64;

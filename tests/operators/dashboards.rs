@@ -17,13 +17,17 @@ const NOT_SHOWN: [(&str, &str); 1] =
     [("process_virtual_memory_bytes", "address space says nothing of what a program needs")];
 
 /// Counters that are asked for as they stand.
-const AS_THEY_STAND: [(&str, &str); 3] = [
+const AS_THEY_STAND: [(&str, &str); 4] = [
     (
         "hookyard_label_overflow_total",
         "each name counts once, and stays without a label until the program ends",
     ),
     ("hookyard_hook_verdicts_total", "whether it was there a day ago"),
     ("hookyard_store_errors_total", "the reason `gone` counts once, at the start"),
+    (
+        "hookyard_cluster_queue_replaced_total",
+        "a loss that is found at the start counts before the first scrape",
+    ),
 ];
 
 /// The alerts that operators are promised.

@@ -1,6 +1,7 @@
 //! The handle of a running orchestrator, and the state that its clones share.
 
 use std::{
+    collections::HashMap,
     path::Path,
     sync::{
         Arc, OnceLock,
@@ -131,12 +132,12 @@ impl Orchestrator {
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon shows them"))]
     pub(crate) fn hook_workers(&self) -> Vec<(WorkspaceId, HookWorkers)> {
         let snapshots = self.snapshots();
-        let id_of = |root: &Path| {
-            let found = snapshots.iter().find(|snapshot| snapshot.workspace().root == root)?;
-            Some(found.workspace().id.clone())
-        };
+        // Of two workspaces in one directory, the first.
+        let workspaces = snapshots.iter().rev().map(|snapshot| snapshot.workspace());
+        let ids: HashMap<&Path, &WorkspaceId> =
+            workspaces.map(|workspace| (workspace.root.as_path(), &workspace.id)).collect();
         let workers = self.0.context.pools.hook_workers().into_iter();
-        workers.filter_map(|workers| Some((id_of(&workers.root)?, workers))).collect()
+        workers.filter_map(|workers| Some(((*ids.get(workers.root.as_path())?).clone(), workers))).collect()
     }
 
     /// How much of each pool is in use.

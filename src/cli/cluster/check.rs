@@ -186,6 +186,7 @@ fn of_survey(survey: &ClusterSurvey) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn queue(waiting: u64, bytes: u64, workers: &[&str]) -> QueueReport {
         let report = |node: &&str| {
             let report = serde_json::json!({"node": node, "instance": "1", "version": "1", "under_way": 0});

@@ -197,18 +197,19 @@ impl OutcomeObserver for DecisionHistory {
 }
 
 impl Ring {
-    fn push(&mut self, finished: FinishedEvent) -> Vec<FinishedEvent> {
+    fn push(&mut self, mut finished: FinishedEvent) -> Vec<FinishedEvent> {
         let mut gone = Vec::new();
-        let finished = if weight(&finished) > LARGEST { without_values(&finished) } else { finished };
-        let (finished, bytes) = match weight(&finished) {
-            bytes if bytes <= LARGEST => (finished, bytes),
-            _ => {
-                let small = without_texts(&finished);
-                gone.push(finished);
-                let bytes = weight(&small);
-                (small, bytes)
+        let mut bytes = weight(&finished);
+        let lighter: [fn(&FinishedEvent) -> FinishedEvent; 2] = [without_values, without_texts];
+        for make_lighter in lighter {
+            if bytes <= LARGEST {
+                break;
             }
-        };
+            let whole = finished;
+            finished = make_lighter(&whole);
+            gone.push(whole);
+            bytes = weight(&finished);
+        }
         self.kept.push_back((finished, bytes));
         self.bytes += bytes;
         while self.kept.len() > MOST_DECISIONS || self.bytes > MOST_BYTES {

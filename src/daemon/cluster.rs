@@ -222,6 +222,7 @@ fn facts(state: &DaemonState) -> NodeFacts {
         bundle: state.bundle.as_ref().and_then(|keeper| keeper.in_force()?.version()),
         hooks: state.orchestrator.load_reports().values().map(|report| report.hooks).sum(),
         runs: state.orchestrator.run_count().known,
+        queue_lost_ms: state.orchestrator.queue_lost_ms(),
     }
 }
 

@@ -57,10 +57,16 @@ impl Orchestrator {
     pub(crate) async fn queue_lifecycle(&self, options: QueueOptions) -> Result<(), ClusterError> {
         QueuePut::expect_all();
         QueueReplaced::expect();
-        let (queue, _) = connected(options).await?;
+        let queue = Arc::new(connected(options).await?.0);
+        tokio::spawn(LifecycleQueue::watch(Arc::clone(&queue)));
         // Set once: a daemon has one queue.
-        drop(self.0.context.ends.queue.set(Arc::new(queue)));
+        drop(self.0.context.ends.queue.set(queue));
         Ok(())
+    }
+
+    /// How many milliseconds ago this node has found that what waited in the queue was lost, if it has.
+    pub(crate) fn queue_lost_ms(&self) -> Option<u64> {
+        self.0.context.ends.queue.get()?.lost_ms()
     }
 
     /// Gives events of the queue of a cluster to their hooks from now on. The store of this process has to be open, and nothing

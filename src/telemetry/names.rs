@@ -174,7 +174,7 @@ table! {
     QUEUE_ENDED "hookyard_cluster_queue_ended_total" Counter Count ["result"]
         "Events of the queue that this worker has acknowledged, made dead letters or given back.";
     QUEUE_REPLACED "hookyard_cluster_queue_replaced_total" Counter Count []
-        "Times that this daemon found another queue in the place of its former one, or one that was set back: what waited there is lost.";
+        "Times that this daemon found that events of the queue are lost: another one is in its place, it was set back, or they were removed.";
     OUTBOX_RECORDS "hookyard_outbox_records" Gauge Count ["state"]
         "Lifecycle events in the outbox: under way, waiting to be delivered again, and dead letters.";
     OUTBOX_OLDEST "hookyard_outbox_oldest_seconds" Gauge Seconds []

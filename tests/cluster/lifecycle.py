@@ -29,6 +29,9 @@ NAME = "hookyard"
 # longer.
 SILENCE = "15s"
 HOOK_SECONDS = "0.02"
+LOSSES = "hookyard_cluster_queue_replaced_total"
+# A daemon looks at the queue so often, in seconds.
+LOOKS = 5.0
 # A worker that is killed so soon after the end of a hook may not have told the queue, in seconds.
 AFTER_HOOK = 1.0
 # At the end, events of killed workers come back once the store has waited for them.
@@ -93,6 +96,15 @@ class Party:
         except OSError:
             return False
 
+    def losses(self) -> int:
+        """How often this process has found that events of the queue are lost."""
+        metrics = self.ask("GET", "/metrics")[1].decode().splitlines()
+        return int(next(line for line in metrics if line.startswith(f"{LOSSES} ")).split()[1])
+
+    def tells_of_losses(self) -> int:
+        """How often it was said, by all processes of this name."""
+        return sum("accepted events" in line and "are lost" in line for line in (self.here / "log").read_text().splitlines())
+
 
 class Wire:
     """As much of the protocol of NATS as is needed to ask and to publish."""
@@ -141,7 +153,7 @@ class Bench:
         for store in self.stores:
             (store.directory / "data").mkdir(mode=0o700, parents=True)
         if len(self.stores) > 1:
-            stores.configure(self.stores, 0)
+            stores.configure(self.stores, lazy=0, apart=False)
         else:
             [store] = self.stores
             text = f"jetstream {{ store_dir: \"{store.directory}/data\", sync_interval: always, max_file_store: 2GB }}"
@@ -166,8 +178,9 @@ class Bench:
 
     @property
     def clients(self) -> str:
-        """A server that is there."""
-        return next(store for store in self.stores if store.ready()).ports.clients
+        """A server that is there. Each says that it is not ready for a moment after a consumer was made or deleted."""
+        wait_for(lambda: any(store.ready() for store in self.stores), "a server to be ready")
+        return next((store for store in self.stores if store.ready()), self.stores[0]).ports.clients
 
     def start_stores(self) -> None:
         for store in self.stores:
@@ -296,8 +309,27 @@ def consumer_gone(bench: Bench) -> None:
     expect(not unmarked, "repetitions are marked", unmarked)
 
 
+def queue_purged(bench: Bench) -> None:
+    """What waited in a queue that is purged is lost: the node says so, and an operator sees it."""
+    expect(bench.node.losses() == 0, "nothing was said before", bench.node.losses())
+    for worker in bench.workers:
+        worker.kill(signal.SIGTERM)
+    # The node looks at it.
+    time.sleep(2 * LOOKS)
+    lost = [event_id for event_id in (f"purged-{number}" for number in range(20)) if bench.send(event_id)]
+    wait_for(lambda: Wire(bench.clients).messages(f"QUEUE_{NAME}") == len(lost), "the events in the queue")
+    Wire(bench.clients).ask(f"$JS.API.STREAM.PURGE.QUEUE_{NAME}", b"")
+    wait_for(lambda: bench.node.losses() == 1, "the node to notice the loss", 3 * LOOKS)
+    bench.accepted = [one for one in bench.accepted if one not in lost]
+    expect(bench.status()["queue"]["lost_ms"] is not None, "an operator sees it", bench.status()["queue"])
+    for worker in bench.workers:
+        worker.start(bench.program)
+        wait_for(worker.ready, f"{worker.name} to be ready")
+
+
 def queue_gone(bench: Bench) -> None:
     """What waited in a queue that is deleted is lost: the node counts that once, and an operator sees it."""
+    before = bench.node.losses()
     for worker in bench.workers:
         worker.kill(signal.SIGTERM)
     lost = [event_id for event_id in (f"lost-{number}" for number in range(20)) if bench.send(event_id)]
@@ -310,12 +342,12 @@ def queue_gone(bench: Bench) -> None:
     for worker in bench.workers:
         worker.start(bench.program)
     bench.settle()
-    metrics = bench.node.ask("GET", "/metrics")[1].decode()
-    expect("hookyard_cluster_queue_replaced_total 1\n" in metrics, "the node counts it", metrics)
+    expect(bench.node.losses() == before + 1, "the node counts it", bench.node.losses())
     expect(bench.status()["queue"]["made_again_ms"] is not None, "an operator sees it", None)
 
 
 def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
+    told = sum(party.tells_of_losses() for party in bench.parties)
     draw, begun, stop = random.Random(seed), len(bench.accepted), threading.Event()
     killings: list[tuple[float, str]] = []
 
@@ -359,6 +391,7 @@ def kills(bench: Bench, count: int, seed: int, store: bool) -> dict[str, int]:
         "lost": sum(not asked[one] for one in accepted),
         "twice": sum(len(asked[one]) > 1 for one in accepted),
         "repetitions not marked": sum(delivery == 1 for delivery in again),
+        "said to be lost": sum(party.tells_of_losses() for party in bench.parties) - told,
     } | where
 
 
@@ -391,7 +424,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hookyard-lifecycle-") as made:
         bench = Bench(options.program, nats.program(), Path(made), options.servers)
         try:
-            for check in (each_once, store_away, poison, worker_stopped, consumer_gone, queue_gone):
+            for check in (each_once, store_away, poison, worker_stopped, consumer_gone, queue_purged, queue_gone):
                 check(bench)
                 print(f"{check.__name__.replace('_', ' ')}: as promised", flush=True)
             counted = kills(bench, options.kills, options.seed, options.store_too)
@@ -403,4 +436,4 @@ def run(options: argparse.Namespace) -> int:
             bench.end()
     print("; ".join(f"{what}: {number}" for what, number in counted.items()))
     # A server that is killed may forget that it has given an event to a worker.
-    return 1 if counted["lost"] or (counted["repetitions not marked"] and not options.store_too) else 0
+    return 1 if counted["lost"] or counted["said to be lost"] or (counted["repetitions not marked"] and not options.store_too) else 0

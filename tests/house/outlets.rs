@@ -94,7 +94,7 @@ const OUTLET_FILES: [(&str, &str); 29] = [
         "asks about sockets that others have, and makes one that its caller connects",
     ),
     ("src/platform/portable/sockets.rs", "the same"),
-    ("src/store/queue/tests.rs", "starts the server of its tests"),
+    ("src/store/queue/tests/mod.rs", "starts the server of its tests"),
 ];
 
 /// The functions that make an approval, and the files that may call them.

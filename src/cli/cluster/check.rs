@@ -198,6 +198,7 @@ mod tests {
             bytes,
             max_bytes: Some(1000),
             made_again_ms: None,
+            lost_ms: None,
             dead_letters: 0,
             workers: workers.iter().map(report).collect(),
         }

@@ -81,7 +81,15 @@ impl StatusAction {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
         let settings = cluster_settings(&self.settings, screen)?;
         let survey = operator(&settings).await?.survey().await.map_err(CliError::new)?;
-        let listing = listing(survey, queue_report(&settings).await);
+        let queue = queue_report(&settings).await;
+        let found_by_nodes = survey.nodes.iter().filter_map(|(beat, _)| beat.facts.queue_lost_ms).min();
+        let queue = queue.map(|queue| {
+            queue.map(|queue| {
+                let lost_ms = queue.lost_ms.into_iter().chain(found_by_nodes).min();
+                QueueReport { lost_ms, ..queue }
+            })
+        });
+        let listing = listing(survey, queue);
         if self.output.json {
             screen.print_json(&listing)?;
         } else {
@@ -146,15 +154,18 @@ fn queue_line(listing: &ClusterListing) -> Option<String> {
     ))
 }
 
-/// That the queue was made again, as long as somebody may want to know.
+/// That what waited in the queue was lost, as long as somebody may want to know.
 fn loss_line(listing: &ClusterListing) -> Option<String> {
-    let age = Duration::from_millis(listing.queue.as_ref()?.made_again_ms?);
-    (age < LOSS_TOLD).then(|| {
-        format!(
-            "was made again {} ago: accepted events that waited in the former one are lost",
-            coarse_duration(age)
-        )
-    })
+    let queue = listing.queue.as_ref()?;
+    let since = |age: Option<u64>| age.map(Duration::from_millis).filter(|age| *age < LOSS_TOLD);
+    if let Some(age) = since(queue.made_again_ms) {
+        let age = coarse_duration(age);
+        return Some(format!(
+            "was made again {age} ago: accepted events that waited in the former one are lost"
+        ));
+    }
+    let age = coarse_duration(since(queue.lost_ms)?);
+    Some(format!("lost accepted events {age} ago or before: the logs of nodes and workers say how"))
 }
 
 fn view(listing: &ClusterListing, screen: &Screen) -> String {
@@ -214,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    fn listing(bytes: u64, made_again_ms: Option<u64>) -> ClusterListing {
+    fn listing(bytes: u64, made_again_ms: Option<u64>, lost_ms: Option<u64>) -> ClusterListing {
         let workers = json!([{"node": "w1", "instance": "1", "version": "1", "under_way": 2}]);
         let queue = QueueReport {
             waiting: 3,
@@ -222,6 +233,7 @@ mod tests {
             bytes,
             max_bytes: Some(1000),
             made_again_ms,
+            lost_ms,
             dead_letters: 1,
             workers: serde_json::from_value(workers).expect("a report"),
         };
@@ -240,19 +252,33 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_nearly_full_or_was_made_again_says_so() {
+    fn a_queue_that_is_nearly_full_or_has_lost_events_says_so() {
         let day = 24 * 3_600_000;
-        for (bytes, made_again, line, loss) in [
-            (799, None, "3 waiting, 2 under way, 1 dead letter; w1 has 2", None),
-            (800, Some(7 * day), "3 waiting (80 % full), 2 under way, 1 dead letter; w1 has 2", None),
+        for (bytes, made_again, lost, line, loss) in [
+            (799, None, None, "3 waiting, 2 under way, 1 dead letter; w1 has 2", None),
+            (
+                800,
+                Some(7 * day),
+                Some(7 * day),
+                "3 waiting (80 % full), 2 under way, 1 dead letter; w1 has 2",
+                None,
+            ),
             (
                 0,
+                Some(day),
                 Some(day),
                 "3 waiting, 2 under way, 1 dead letter; w1 has 2",
                 Some("was made again 1 d 0 h ago: accepted events that waited in the former one are lost"),
             ),
+            (
+                0,
+                None,
+                Some(day),
+                "3 waiting, 2 under way, 1 dead letter; w1 has 2",
+                Some("lost accepted events 1 d 0 h ago or before: the logs of nodes and workers say how"),
+            ),
         ] {
-            let listing = listing(bytes, made_again);
+            let listing = listing(bytes, made_again, lost);
             assert_eq!(queue_line(&listing).as_deref(), Some(line));
             assert_eq!(loss_line(&listing).as_deref(), loss);
         }

@@ -2,10 +2,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
-use async_nats::jetstream::message::Acker;
+use async_nats::jetstream::{AckKind, message::Acker};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -24,6 +28,7 @@ pub(crate) struct HeldMessages {
     /// Notified when there are fewer.
     pub(super) fewer: Notify,
     endings: mpsc::UnboundedSender<(u64, Ending)>,
+    are_last: AtomicBool,
 }
 
 /// The messages that have ended last.
@@ -31,8 +36,16 @@ pub(crate) struct HeldMessages {
 struct EndedMessages {
     /// Oldest first.
     order: VecDeque<u64>,
-    /// When each was put into the queue: another stream has messages with the same numbers.
-    put_at: HashMap<u64, i128>,
+    origins: HashMap<u64, Origin>,
+}
+
+/// Where a message comes from, since another stream has messages with the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// When it was put into the queue, by the servers' clock.
+    pub(super) put_at: i128,
+    /// How often what waited in the queue was lost before this worker got it.
+    pub(super) losses: u64,
 }
 
 /// What a message is that comes out of the queue.
@@ -44,13 +57,16 @@ pub(super) enum Given {
     Held,
     /// It has ended here, and the queue has forgotten that.
     Ended,
+    /// Another message had its number: the queue has lost that one.
+    NumberAgain,
+    /// A message of a former queue with its number is under way here.
+    Later,
 }
 
 /// A message that is not acknowledged.
 #[derive(Clone)]
 pub(super) struct HeldMessage {
-    /// When it was put into the queue, by the servers' clock.
-    pub(super) put_at: i128,
+    pub(super) origin: Origin,
     /// Which connection of this worker it came by.
     pub(super) connection: u64,
     pub(super) acker: Arc<Acker>,
@@ -70,8 +86,14 @@ pub(super) enum Ending {
 }
 
 impl HeldMessage {
-    pub(super) fn new(acker: Acker, payload: Bytes, taken: u32, (put_at, connection): (i128, u64)) -> Self {
-        Self { put_at, connection, acker: Arc::new(acker), payload, taken, is_ending: false }
+    pub(super) fn new(acker: Acker, payload: Bytes, taken: u32, (origin, connection): (Origin, u64)) -> Self {
+        Self { origin, connection, acker: Arc::new(acker), payload, taken, is_ending: false }
+    }
+
+    /// Has the queue give the message out again after a pause.
+    pub(super) async fn give_back(&self, pause: Duration) {
+        // One that cannot be given back is given out again after a while.
+        self.acker.ack_with(AckKind::Nak(Some(pause))).await.ok();
     }
 }
 
@@ -85,7 +107,14 @@ impl HeldMessages {
     /// None, and a receiver of those that end. There are at most as many as are held.
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<(u64, Ending)>) {
         let (endings, ended) = mpsc::unbounded_channel();
-        (Self { messages: Mutex::default(), ended: Mutex::default(), fewer: Notify::new(), endings }, ended)
+        let held = Self {
+            messages: Mutex::default(),
+            ended: Mutex::default(),
+            fewer: Notify::new(),
+            endings,
+            are_last: AtomicBool::new(false),
+        };
+        (held, ended)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -94,13 +123,23 @@ impl HeldMessages {
 
     /// Takes in a message. Returns what it is.
     pub(super) fn hold(&self, id: u64, message: HeldMessage) -> Given {
-        if self.ended.lock().put_at.get(&id) == Some(&message.put_at) {
+        let ended = self.ended.lock().origins.get(&id).copied();
+        if ended.is_some_and(|ended| ended.put_at == message.origin.put_at) {
             return Given::Ended;
         }
         let mut messages = self.messages.lock();
-        if let Some(known) = messages.get_mut(&id) {
-            (known.acker, known.connection) = (message.acker, message.connection);
-            return Given::Held;
+        let held = messages.get_mut(&id);
+        let former = held.as_ref().map(|held| held.origin).or(ended);
+        match held {
+            Some(held) if held.origin.put_at == message.origin.put_at => {
+                (held.acker, held.connection) = (message.acker, message.connection);
+                return Given::Held;
+            }
+            _ if former.is_some_and(|former| former.losses == message.origin.losses) => {
+                return Given::NumberAgain;
+            }
+            Some(_) => return Given::Later,
+            None => {}
         }
         messages.insert(id, message);
         Given::New
@@ -112,6 +151,16 @@ impl HeldMessages {
 
     pub(super) fn ackers(&self) -> Vec<Arc<Acker>> {
         self.messages.lock().values().map(|held| Arc::clone(&held.acker)).collect()
+    }
+
+    /// This worker takes no further ones.
+    pub(super) fn take_no_more(&self) {
+        self.are_last.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this worker takes no further ones.
+    pub(super) fn are_last(&self) -> bool {
+        self.are_last.load(Ordering::Relaxed)
     }
 
     /// Whether the queue is about to hear of one.
@@ -126,14 +175,14 @@ impl HeldMessages {
     }
 
     /// The queue has heard how a message has ended.
-    pub(super) fn ended(&self, id: u64, put_at: i128) {
+    pub(super) fn ended(&self, id: u64, origin: Origin) {
         let mut ended = self.ended.lock();
-        if ended.put_at.insert(id, put_at).is_none() {
+        if ended.origins.insert(id, origin).is_none() {
             ended.order.push_back(id);
             if ended.order.len() > ENDED_REMEMBERED
                 && let Some(oldest) = ended.order.pop_front()
             {
-                ended.put_at.remove(&oldest);
+                ended.origins.remove(&oldest);
             }
         }
     }

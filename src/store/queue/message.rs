@@ -61,8 +61,19 @@ pub(crate) struct WorkerReport {
     pub(crate) node: String,
     pub(crate) instance: String,
     pub(crate) version: String,
+    /// Its machine and its process; none of a worker of an earlier version.
+    #[serde(default)]
+    pub(crate) machine: String,
+    #[serde(default)]
+    pub(crate) pid: u32,
     /// The events that it has.
     pub(crate) under_way: usize,
+    /// It takes no further events, and ends.
+    #[serde(default)]
+    pub(crate) ending: bool,
+    /// How long ago it has found that what waited in the queue was lost, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) queue_lost_ms: Option<u64>,
 }
 
 /// What a message is about, as far as it can be read.

@@ -15,10 +15,13 @@ mod held;
 mod message;
 #[cfg(feature = "cli")]
 mod operator;
+mod passed;
+mod roll_call;
 mod seen;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod worker;
 
 use std::time::Duration;

@@ -8,13 +8,13 @@ use async_nats::jetstream::{
     message::{PublishMessage, StreamMessage},
     stream::{RawMessageErrorKind, Stream},
 };
-use futures_util::StreamExt;
 use serde::Serialize;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::sleep;
 
 use super::{
     QueueOptions,
     message::{CUT, ERROR, MessageSummary, REASON, TAKEN, WORKER, WorkerReport, retried},
+    roll_call,
     seen::was_made_again,
     streams::{LifecycleQueue, made_at},
 };
@@ -23,12 +23,6 @@ use crate::store::shared::{ClusterError, unreachable};
 /// How long a connection may take.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 const CONNECT_TRIES: u32 = 60;
-
-/// How long workers may take to say that they are there.
-const ROLL_CALL: Duration = Duration::from_millis(400);
-
-/// The most workers that are listed.
-const MOST_WORKERS: usize = 1000;
 
 /// The connection of an operator to the queue of a cluster.
 #[derive(Debug)]
@@ -48,6 +42,8 @@ pub(crate) struct QueueReport {
     pub(crate) max_bytes: Option<u64>,
     /// How long ago the queue was made again, if it was: what waited in the former one is lost.
     pub(crate) made_again_ms: Option<u64>,
+    /// How long ago a worker that answers has found that what waited in the queue was lost, if one has.
+    pub(crate) lost_ms: Option<u64>,
     pub(crate) dead_letters: u64,
     pub(crate) workers: Vec<WorkerReport>,
 }
@@ -122,6 +118,7 @@ impl QueueOperator {
         let consumer = stream.consumer_info(super::streams::WORKERS).await.ok();
         let dead = self.stream(self.queue.dead_name()).await?;
         let made = made_at(&stream);
+        let workers = roll_call::ask(self.queue.client(), self.queue.roll_call_subject()).await?;
         let made_again = dead.as_ref().map(made_at).filter(|dead| was_made_again(made, *dead)).map(|_| made);
         Ok(Some(QueueReport {
             waiting: consumer.as_ref().map_or(state.messages, |consumer| consumer.num_pending),
@@ -130,7 +127,8 @@ impl QueueOperator {
             max_bytes: u64::try_from(stream.cached_info().config.max_bytes).ok(),
             made_again_ms: made_again.map(|made| u64::try_from(age_of(made).as_millis()).unwrap_or(u64::MAX)),
             dead_letters: dead.map_or(0, |dead| dead.cached_info().state.messages),
-            workers: self.workers().await?,
+            lost_ms: workers.iter().filter_map(|worker| worker.queue_lost_ms).min(),
+            workers,
         }))
     }
 
@@ -144,24 +142,6 @@ impl QueueOperator {
                 _ => Err(unreachable(&error)),
             },
         }
-    }
-
-    /// The workers that say that they are there.
-    async fn workers(&self) -> Result<Vec<WorkerReport>, ClusterError> {
-        let client = self.queue.client();
-        let inbox = client.new_inbox();
-        let mut answers = client.subscribe(inbox.clone()).await.map_err(|error| unreachable(&error))?;
-        let asked = client.publish_with_reply(self.queue.roll_call_subject(), inbox, "".into()).await;
-        asked.map_err(|error| unreachable(&error))?;
-        let end = Instant::now() + ROLL_CALL;
-        let mut workers = Vec::new();
-        while let Ok(Some(answer)) = timeout_at(end, answers.next()).await
-            && workers.len() < MOST_WORKERS
-        {
-            workers.extend(serde_json::from_slice::<WorkerReport>(&answer.payload));
-        }
-        workers.sort_by(|one, other| (&one.node, &one.instance).cmp(&(&other.node, &other.instance)));
-        Ok(workers)
     }
 
     /// The dead letters, oldest first, at most so many, and how many more there are.
@@ -213,7 +193,7 @@ impl QueueOperator {
         // The same letter is in the queue once, also if its end here is not confirmed and it is tried again.
         let message_id = format!("{}-{id}-{}", self.queue.dead_name(), letter.put_at);
         let message = PublishMessage::build().payload(payload.into()).message_id(message_id);
-        let put = self.queue.publish(self.queue.queue_subject(kind.as_str()), message).await;
+        let put = self.queue.put_again(kind.as_str(), message).await;
         put.map_err(|why| ClusterError::Unreachable(why.why().to_owned()))?;
         self.drop_letter(id).await?;
         Ok(())

@@ -5,6 +5,7 @@
 //! - Dead letters are kept by limits of number and size, and the oldest make room, as in an outbox.
 
 use std::{
+    error::Error,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -12,7 +13,7 @@ use std::{
 use async_nats::{
     Client, connection,
     jetstream::{
-        Context, ErrorCode,
+        self, Context, ErrorCode,
         consumer::{AckPolicy, Consumer, pull},
         context::{
             ContextBuilder, CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind,
@@ -24,17 +25,16 @@ use async_nats::{
         },
     },
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use super::{
     QueueOptions,
     message::{Death, QueuedEvent},
-    seen::{FoundQueue, KnownBefore, QueueLoss, SeenQueue},
+    seen::SeenQueue,
 };
-use crate::{
-    store::shared::{ClusterError, ConnectFailure, REQUEST_TIMEOUT, check_server, connect, unreachable},
-    telemetry::QueueReplaced,
+use crate::store::shared::{
+    ClusterError, ConnectFailure, REQUEST_TIMEOUT, check_server, connect, unreachable,
 };
 
 /// How long the queue knows the id of an event, so that one that is put twice is there once.
@@ -46,8 +46,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a message may take besides its event, in bytes.
 const HEADERS: usize = 4096;
 
-/// What servers say of a message for which there is no room. Nothing of it is written.
+/// What servers say of a message for which a stream has no room, besides an error that has other reasons too. Nothing of it is written.
 const FULL: [&str; 2] = ["maximum bytes exceeded", "maximum messages exceeded"];
+
+/// The errors of servers that have no room themselves. Nothing of a message is written.
+const NO_SPACE: [ErrorCode; 3] = [
+    ErrorCode::INSUFFICIENT_RESOURCES,
+    ErrorCode::STORAGE_RESOURCES_EXCEEDED,
+    ErrorCode::ACCOUNT_RESOURCES_EXCEEDED,
+];
 
 /// The name of what all workers share.
 pub(super) const WORKERS: &str = "workers";
@@ -119,6 +126,17 @@ impl LifecycleQueue {
         &self.jetstream
     }
 
+    /// What is known of the stream of events.
+    pub(super) fn seen(&self) -> MutexGuard<'_, SeenQueue> {
+        self.seen.lock()
+    }
+
+    /// How many milliseconds ago it was found that what waited in it was lost, if it was.
+    pub(crate) fn lost_ms(&self) -> Option<u64> {
+        let age = self.seen.lock().lost_at()?.elapsed();
+        Some(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
+    }
+
     /// How often a server was connected to.
     pub(super) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(Ordering::Relaxed)
@@ -144,48 +162,9 @@ impl LifecycleQueue {
         let (queue, is_made) = self.opened(self.queue_config()).await?;
         self.check(&queue.cached_info().config)?;
         let (dead, _) = self.opened(self.dead_config()).await?;
-        self.compare(&queue, before, is_made.then(|| made_at(&dead)));
+        self.opened_as(&queue, before, is_made.then(|| made_at(&dead)));
         self.is_open.store(true, Ordering::Release);
         Ok(())
-    }
-
-    /// Says so if what waited in the stream is lost.
-    fn compare(&self, queue: &Stream, before: KnownBefore, made_beside: Option<i128>) {
-        let last = queue.cached_info().state.last_sequence;
-        let found = FoundQueue { created: made_at(queue), last, made_beside };
-        let Some(loss) = self.seen.lock().compare(found, before) else { return };
-        QueueReplaced::emit();
-        let stream = self.queue_name();
-        match loss {
-            QueueLoss::Replaced => tracing::error!(
-                stream,
-                "the queue is another stream than before: accepted events that waited in the former one are lost, how many is \
-                 not known; find out who deleted it or restored the servers, and send again what must not be missing"
-            ),
-            QueueLoss::SetBack => tracing::error!(
-                stream,
-                confirmed = before.last,
-                last,
-                "the queue was set back: accepted events behind its last one are lost; find out whether its servers sync what they \
-                 confirm and who restored them, and send again what must not be missing"
-            ),
-        }
-    }
-
-    /// Looks at the stream if the number of an event that it did not have before goes back.
-    async fn notice(&self, number: u64, before: KnownBefore) {
-        let (goes_back, before) = {
-            let mut seen = self.seen.lock();
-            (seen.numbered(number, before), seen.known())
-        };
-        if goes_back && let Ok(queue) = self.queue_stream().await {
-            self.compare(&queue, before, None);
-        }
-    }
-
-    #[cfg(all(test, feature = "cli"))]
-    pub(super) fn replaced(&self) -> u64 {
-        self.seen.lock().replaced()
     }
 
     /// A stream, and whether it was not there.
@@ -284,11 +263,17 @@ impl LifecycleQueue {
         let message = PublishMessage::build().payload(payload.into()).message_id(event.id());
         let subject = self.queue_subject(event.event.kind.as_str());
         let before = self.seen.lock().known();
-        let acknowledged = self.published(subject, message).await?;
+        let acknowledged = self.published(&self.queue_name(), subject, message).await?;
         if !acknowledged.duplicate {
-            self.notice(acknowledged.sequence, before).await;
+            self.numbered(acknowledged.sequence, before).await;
         }
         Ok(acknowledged.duplicate)
+    }
+
+    /// Puts a message that was a dead letter into the queue again.
+    #[cfg(feature = "cli")]
+    pub(super) async fn put_again(&self, kind: &str, message: PublishMessage) -> Result<bool, NotPut> {
+        self.publish(&self.queue_name(), self.queue_subject(kind), message).await
     }
 
     /// Puts a dead letter away.
@@ -297,7 +282,7 @@ impl LifecycleQueue {
         let most = self.client.server_info().max_payload.saturating_sub(HEADERS);
         let id = format!("{}-{number}", self.queue_name());
         let message = death.message(payload, most, &self.options.cluster.node).message_id(id);
-        self.publish(self.dead_subject(death.reason), message).await
+        self.publish(&self.dead_name(), self.dead_subject(death.reason), message).await
     }
 
     /// Makes the streams if they are not there, or have gone.
@@ -308,24 +293,30 @@ impl LifecycleQueue {
         self.open().await.map_err(|error| NotPut::NotSent(error.to_string()))
     }
 
-    pub(super) async fn publish(&self, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
-        Ok(self.published(subject, message).await?.duplicate)
+    /// Puts a message into a stream. Returns whether it was there before.
+    async fn publish(&self, stream: &str, subject: String, message: PublishMessage) -> Result<bool, NotPut> {
+        Ok(self.published(stream, subject, message).await?.duplicate)
     }
 
-    async fn published(&self, subject: String, message: PublishMessage) -> Result<PublishAck, NotPut> {
+    async fn published(
+        &self,
+        stream: &str,
+        subject: String,
+        message: PublishMessage,
+    ) -> Result<PublishAck, NotPut> {
         let published = async {
             let acknowledged = self.jetstream.send_publish(subject, message).await?;
             acknowledged.await
         };
         match timeout(PATIENCE, published).await {
             Ok(Ok(acknowledged)) => Ok(acknowledged),
-            Ok(Err(error)) => Err(self.refused(&error)),
+            Ok(Err(error)) => Err(self.refused(stream, &error)),
             Err(_) => Err(NotPut::Unsure("no server confirms it".to_owned())),
         }
     }
 
     /// What a server says of a message that it does not confirm.
-    fn refused(&self, error: &PublishError) -> NotPut {
+    fn refused(&self, stream: &str, error: &PublishError) -> NotPut {
         // With its reason.
         let why = match unreachable(error) {
             ClusterError::Unreachable(why) => why,
@@ -335,10 +326,17 @@ impl LifecycleQueue {
             self.is_open.store(false, Ordering::Release);
             return NotPut::NotSent(why);
         }
-        if FULL.iter().any(|full| why.contains(full)) {
+        let known = error.source().and_then(|cause| cause.downcast_ref::<jetstream::Error>());
+        let code = known.map(jetstream::Error::error_code);
+        if code.is_some_and(|code| NO_SPACE.contains(&code)) {
             return NotPut::NotSent(format!(
-                "the stream {} is full: start more workers, or raise its `max_bytes` with `nats stream edit` ({why})",
-                self.queue_name()
+                "the servers have no room for the stream {stream}: raise their `max_file_store`, or the limits of the account ({why})"
+            ));
+        }
+        if code == Some(ErrorCode::STREAM_STORE_FAILED) && FULL.iter().any(|full| why.contains(full)) {
+            let help = if stream == self.queue_name() { "start more workers, or raise" } else { "raise" };
+            return NotPut::NotSent(format!(
+                "the stream {stream} is full: {help} its limits with `nats stream edit` ({why})"
             ));
         }
         NotPut::Unsure(why)

@@ -23,8 +23,9 @@ use tokio::{
 use super::{
     EventIntake,
     damage::damage_of,
-    held::{Ending, Given, HeldMessage, HeldMessages},
-    message::{Death, QueuedEvent, WorkerReport},
+    held::{Ending, Given, HeldMessage, HeldMessages, Origin},
+    message::{Death, QueuedEvent},
+    roll_call,
     streams::LifecycleQueue,
 };
 use crate::{
@@ -50,6 +51,10 @@ const LONGEST_ENDING: Duration = Duration::from_mins(2);
 /// How long a worker asks for no events after its connection was lost: a server that was killed has forgotten whom it gave events
 /// to, and others first say what has become of theirs.
 const RETURN_PAUSE: Duration = Duration::from_millis(1500);
+
+/// For how long a worker may not have asked for events and still know that the consumer is the same. Others that did ask make another
+/// one after a pause.
+const UNASKED: Duration = Duration::from_millis(100);
 
 /// How long a server may take to confirm an acknowledgement. One that was killed never does.
 const ACK_PATIENCE: Duration = Duration::from_millis(500);
@@ -101,13 +106,21 @@ impl QueueWorker {
         let (mut pulls, mut tasks) = (JoinSet::new(), JoinSet::new());
         pulls.spawn(core.clone().pull());
         tasks.spawn(core.clone().say_at_work());
-        tasks.spawn(core.clone().answer_roll_call());
+        tasks.spawn(roll_call::answer(Arc::clone(&queue), Arc::clone(&held)));
+        tasks.spawn(roll_call::look_for_namesakes(Arc::clone(&queue)));
+        tasks.spawn(LifecycleQueue::watch(Arc::clone(&queue)));
         tasks.spawn(core.end_all(ended));
         Self { queue, held, pulls: Mutex::new(pulls), _tasks: Mutex::new(tasks) }
     }
 
+    #[cfg(all(test, feature = "cli"))]
+    pub(super) fn losses(&self) -> u64 {
+        self.queue.seen().losses()
+    }
+
     /// Takes no further events.
     pub(crate) fn stop_pulling(&self) {
+        self.held.take_no_more();
         self.pulls.lock().abort_all();
     }
 
@@ -149,27 +162,39 @@ impl WorkerCore {
         has_failed: &mut bool,
     ) -> Result<std::convert::Infallible, ClusterError> {
         self.queue.open().await?;
-        let consumer = self.queue.consumer().await?;
+        let mut consumer = self.queue.consumer().await?;
         let has_failed_before = std::mem::take(has_failed);
         if has_failed_before {
             tracing::warn!("events of the queue come again");
         }
         // A start of this worker is none of a server, as far as is known.
-        let mut connection = self.queue.connections();
+        let mut known = self.may_forget(&consumer);
         if has_failed_before {
             self.return_to_queue().await?;
         }
+        let mut asked = Instant::now();
         loop {
             let free = self.free().await;
-            let now = self.queue.connections();
-            if std::mem::replace(&mut connection, now) != now {
+            if asked.elapsed() > UNASKED {
+                consumer = self.queue.consumer().await?;
+            }
+            let now = self.may_forget(&consumer);
+            if std::mem::replace(&mut known, now) != now {
                 self.return_to_queue().await?;
             }
             self.pull_some(&consumer, free).await?;
+            asked = Instant::now();
         }
     }
 
-    /// The connection was lost. What is in the queue may have been given out before.
+    /// What is another after the queue may have forgotten what it has given out: the connection, what is known to be lost, and when the
+    /// consumer was made.
+    fn may_forget(&self, consumer: &Consumer<pull::Config>) -> (u64, u64, i128) {
+        let made = consumer.cached_info().created.unix_timestamp_nanos();
+        (self.queue.connections(), self.queue.seen().losses(), made)
+    }
+
+    /// What is in the queue may have been given out before.
     async fn return_to_queue(&self) -> Result<(), ClusterError> {
         sleep(RETURN_PAUSE).await;
         let last = self.queue.queue_stream().await?.cached_info().state.last_sequence;
@@ -206,15 +231,25 @@ impl WorkerCore {
         let id = info.stream_sequence;
         let taken = u32::try_from(info.delivered).unwrap_or(u32::MAX);
         let put_at = info.published.unix_timestamp_nanos();
+        let origin = Origin { put_at, losses: self.queue.seen().losses() };
         let payload = message.payload.clone();
         let (_, acker) = message.split();
-        let held = HeldMessage::new(acker, payload.clone(), taken, (put_at, self.queue.connections()));
+        let held = HeldMessage::new(acker, payload.clone(), taken, (origin, self.queue.connections()));
         match self.held.hold(id, held.clone()) {
             Given::New => {}
             Given::Held => return,
             Given::Ended => {
                 // What is not confirmed is given out again.
                 self.acknowledge(id, &held).await;
+                return;
+            }
+            Given::NumberAgain => {
+                self.queue.given_again().await;
+                held.give_back(PAUSE).await;
+                return;
+            }
+            Given::Later => {
+                held.give_back(LATER).await;
                 return;
             }
         }
@@ -230,8 +265,7 @@ impl WorkerCore {
             Err(error @ RecordError::Version(_)) if taken < MOST_TAKEN => {
                 tracing::warn!(id, %error, "an event of the queue is left to a later hookyard");
                 if let Some(held) = self.held.get(id) {
-                    // One that cannot be given back is given out again after a while.
-                    held.acker.ack_with(AckKind::Nak(Some(LATER))).await.ok();
+                    held.give_back(LATER).await;
                 }
                 QueuedEnded::Returned.emit();
                 self.held.release(id);
@@ -259,28 +293,6 @@ impl WorkerCore {
                 // Another worker may get an event of which that cannot be said.
                 acker.ack_with(AckKind::Progress).await.ok();
             }
-        }
-    }
-
-    /// Tells operators that this worker is there.
-    async fn answer_roll_call(self) {
-        let (queue, own) = (&self.queue, &self.queue.options().cluster);
-        loop {
-            if let Ok(mut asked) = queue.client().subscribe(queue.roll_call_subject()).await {
-                while let Some(question) = asked.next().await {
-                    let Some(asker) = question.reply else { continue };
-                    let report = WorkerReport {
-                        node: own.node.clone(),
-                        instance: own.instance.clone(),
-                        version: env!("CARGO_PKG_VERSION").to_owned(),
-                        under_way: self.held.len(),
-                    };
-                    let report = serde_json::to_vec(&report).expect("texts and a number");
-                    // Whoever asked does not list this worker if it fails.
-                    drop(queue.client().publish(asker, report.into()).await);
-                }
-            }
-            sleep(PAUSE).await;
         }
     }
 
@@ -319,7 +331,7 @@ impl WorkerCore {
                 }
             }
             if is_buried && self.acknowledge(id, &held).await {
-                self.held.ended(id, held.put_at);
+                self.held.ended(id, held.origin);
                 let ended =
                     if ending == Ending::Done { QueuedEnded::Acknowledged } else { QueuedEnded::Dead };
                 ended.emit();
@@ -334,10 +346,16 @@ impl WorkerCore {
     /// Takes a message out of the queue that has ended. Returns whether the queue confirms it.
     async fn acknowledge(&self, id: u64, held: &HeldMessage) -> bool {
         // A server that was killed may not know whom it has given the message to, and confirm an acknowledgement without effect.
-        if held.connection == self.queue.connections() && acknowledged(held).await {
+        if held.connection == self.queue.connections() && self.is_of_queue(held) && acknowledged(held).await {
             return true;
         }
-        self.queue.remove(id, held.put_at).await || acknowledged(held).await
+        self.queue.remove(id, held.origin.put_at).await
+            || (self.is_of_queue(held) && acknowledged(held).await)
+    }
+
+    /// Whether a message has its number in the queue for sure: one of a former queue is acknowledged as the one that has it now.
+    fn is_of_queue(&self, held: &HeldMessage) -> bool {
+        held.origin.losses == self.queue.seen().losses()
     }
 }
 

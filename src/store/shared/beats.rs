@@ -45,6 +45,9 @@ pub(crate) struct NodeFacts {
     pub(crate) hooks: usize,
     #[serde(default)]
     pub(crate) runs: usize,
+    /// How long ago it has found that what waited in the queue was lost, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) queue_lost_ms: Option<u64>,
 }
 
 impl NodeBeat {

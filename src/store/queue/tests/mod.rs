@@ -1,21 +1,25 @@
 //! The queue with a server of NATS: that of `HOOKYARD_NATS_SERVER`, as `scripts/test` sets it.
 #![cfg(feature = "cli")]
 
+mod losses;
+
 use std::{
+    path::Path,
     process::{Child, Command, Stdio},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use async_nats::jetstream::stream::DiscardPolicy;
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::{
-    EventIntake, LifecycleQueue, NotRetried, QueueOperator, QueueOptions, QueueWorker, QueuedEvent,
-    held::HeldMessages,
+    EventIntake, LifecycleQueue, NotPut, NotRetried, QueueOperator, QueueOptions, QueueWorker, QueuedEvent,
+    held::HeldMessages, message::Death,
 };
 use crate::{
-    model::{Event, EventId, EventKind, RunId, SessionId, WorkspaceId},
+    model::{Event, EventId, EventKind, HookName, RunId, SessionId, WorkspaceId},
     store::{
         ClusterOptions, DeadLetter, DeadLetterReason, DeliveryProgress, OutboxRow, OutboxStore, WhenUnsure,
     },
@@ -57,7 +61,25 @@ impl Server {
     /// As `kill -9`, and its start.
     fn kill_and_start(&mut self) {
         self.kill();
+        self.restart();
+    }
+
+    fn restart(&mut self) {
         self.process = Self::run(&self.directory);
+    }
+
+    /// Keeps a copy of what is on its disk, which is that of another time when it is put back.
+    fn back_up(&mut self) {
+        self.kill();
+        copy(&self.directory.path().join("store"), &self.directory.path().join("backup"));
+        self.restart();
+    }
+
+    fn restore(&mut self) {
+        self.kill();
+        std::fs::remove_dir_all(self.directory.path().join("store")).unwrap();
+        copy(&self.directory.path().join("backup"), &self.directory.path().join("store"));
+        self.restart();
     }
 
     fn kill(&mut self) {
@@ -102,6 +124,19 @@ impl Server {
             intake
         });
         (worker, made.unwrap())
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
     }
 }
 
@@ -255,21 +290,97 @@ async fn dead_letters_are_listed_tried_again_and_dropped() {
     assert_eq!(operator.report().await.unwrap().unwrap().dead_letters, 0);
 }
 
+/// What is said of a message that a stream does not take.
 #[tokio::test]
 #[ignore = "needs a nats-server"]
-async fn a_queue_that_was_deleted_and_made_again_is_noticed() {
-    let server = Server::start();
-    let (node, other) = (server.queue("n1").await, server.queue("w1").await);
-    for number in 0..70 {
-        node.put(&event(&format!("a{number}"))).await.unwrap();
+async fn a_stream_that_has_no_room_is_named() {
+    let account = "accounts { A { jetstream: { max_file: 64KB }, users: [{ user: u, password: p }] } }\nno_auth_user: u";
+    for (what, server, (bytes, messages), is_dead, words) in [
+        ("bytes", "", (20_000, -1), false, "the stream QUEUE_test is full: start more workers, or raise"),
+        ("events", "", (-1, 3), false, "the stream QUEUE_test is full: start more workers, or raise"),
+        ("bytes of letters", "", (20_000, -1), true, "the stream DEAD_test is full: raise its limits"),
+        ("letters", "", (-1, 3), true, "the stream DEAD_test is full: raise its limits"),
+        (
+            "the account",
+            account,
+            (-1, -1),
+            false,
+            "no room for the stream QUEUE_test: raise their `max_file_store`",
+        ),
+        ("the account, by letters", account, (-1, -1), true, "no room for the stream DEAD_test: raise"),
+    ] {
+        let server = Server::start_with(server);
+        let mut options = server.options("n1");
+        (options.size, options.dead_size) = (30_000, 30_000);
+        let queue = LifecycleQueue::connect(options).await.unwrap();
+        until(async || queue.open().await.is_ok(), "an open queue").await;
+        let name = if is_dead { queue.dead_name() } else { queue.queue_name() };
+        let mut config = queue.jetstream().get_stream(name).await.unwrap().cached_info().config.clone();
+        // As an operator may change it.
+        (config.max_bytes, config.max_messages, config.discard) = (bytes, messages, DiscardPolicy::New);
+        queue.jetstream().update_stream(config).await.unwrap();
+        let mut refused = None;
+        for number in 0..100 {
+            let put = if is_dead {
+                let death = Death { reason: "tries", error: None, taken: 1 };
+                queue.bury(number, &[b'x'; 3000], &death).await
+            } else {
+                let mut event = event(&format!("{what}{number}"));
+                event.done = (0..100).map(|hook| HookName::new(format!("hook-{hook}")).unwrap()).collect();
+                queue.put(&event).await
+            };
+            refused = put.err();
+            if refused.is_some() {
+                break;
+            }
+        }
+        let Some(NotPut::NotSent(why)) = refused else { panic!("{what}: {refused:?}") };
+        assert!(why.contains(words), "{what}: {why}");
     }
-    other.open().await.unwrap();
-    assert_eq!((node.replaced(), other.replaced()), (0, 0), "it is the same");
-    other.jetstream().delete_stream(other.queue_name()).await.unwrap();
-    other.open().await.unwrap();
-    assert_eq!(other.replaced(), 1, "by one that opens it");
-    assert_eq!(node.put(&event("c")).await, Ok(false));
-    assert_eq!(node.replaced(), 1, "by one that puts events there");
-    assert_eq!(node.put(&event("d")).await, Ok(false));
-    assert_eq!(node.replaced(), 1, "once");
+}
+
+#[tokio::test]
+#[ignore = "needs a nats-server"]
+async fn a_worker_without_an_open_request_marks_what_comes_of_a_consumer_that_was_made_again() {
+    let server = Server::start();
+    let queue = server.queue("n1").await;
+    for id in ["a", "b"] {
+        queue.put(&event(id)).await.unwrap();
+    }
+    let (_worker, intake) = server.worker().await;
+    let (first, ..) = intake.taken(0).await;
+    // The worker has all that it may have, and asks for nothing.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let other = server.queue("w2").await;
+    other.queue_stream().await.unwrap().delete_consumer(super::streams::WORKERS).await.unwrap();
+    let consumer = other.consumer().await.unwrap();
+    drop(consumer);
+    intake.end(first).await;
+    let (second, name, before) = intake.taken(1).await;
+    assert_eq!((&*name, before), ("b", 1), "another worker may have had it");
+    intake.end(second).await;
+    queue.put(&event("c")).await.unwrap();
+    assert_eq!(intake.taken(2).await.2, 0, "it came later");
+}
+
+#[tokio::test]
+#[ignore = "needs a nats-server"]
+async fn a_worker_that_ends_is_no_namesake() {
+    let server = Server::start();
+    let ((former, _), (_worker, _)) = (server.worker().await, server.worker().await);
+    let operator = QueueOperator::connect(server.options("operator")).await.unwrap();
+    let ending = async || {
+        let report = operator.report().await.unwrap().unwrap();
+        report
+            .workers
+            .iter()
+            .map(|worker| (worker.pid > 0 && !worker.machine.is_empty(), worker.ending))
+            .collect::<Vec<_>>()
+    };
+    until(async || ending().await.len() == 2, "two workers").await;
+    assert_eq!(ending().await, [(true, false), (true, false)]);
+    former.stop_pulling();
+    let mut found = ending().await;
+    found.sort_unstable();
+    assert_eq!(found, [(true, false), (true, true)]);
 }

@@ -15,7 +15,13 @@ use crate::{
     store::{ClusterOptions, NodeFacts, QueueOptions, WhenUnsure},
 };
 #[cfg(feature = "cli")]
-use crate::{daemon::StartFinding, store::ClusterOperator};
+use crate::{
+    daemon::StartFinding,
+    store::{ClusterError, ClusterOperator, QueueOperator},
+};
+
+#[cfg(all(test, feature = "cli"))]
+mod tests;
 
 /// How long a server may take to say how it is.
 const MONITORING_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -43,6 +49,39 @@ struct ServerVariables {
 struct JetStreamVariables {
     #[serde(default)]
     config: JetStreamConfig,
+    /// None of a server of no cluster.
+    #[cfg(feature = "cli")]
+    #[serde(default)]
+    meta: Option<ServersVariables>,
+}
+
+/// The servers of a cluster.
+#[cfg(feature = "cli")]
+#[derive(Debug, Default, Deserialize)]
+struct ServersVariables {
+    #[serde(default)]
+    leader: String,
+    #[serde(default)]
+    cluster_size: usize,
+    /// The others; those that are away are known to the leader.
+    #[serde(default)]
+    replicas: Vec<ServerVariable>,
+}
+
+#[cfg(feature = "cli")]
+#[derive(Debug, Deserialize)]
+struct ServerVariable {
+    #[serde(default)]
+    offline: bool,
+}
+
+#[cfg(feature = "cli")]
+impl ServersVariables {
+    /// How many there are, as the server with this name says.
+    fn servers(&self, name: &str) -> usize {
+        let here = self.replicas.iter().filter(|server| !server.offline).count() + 1;
+        if self.leader == name { here.min(self.cluster_size) } else { self.cluster_size }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -127,26 +166,61 @@ pub(crate) async fn check_store(settings: &Settings) -> Vec<StartFinding> {
     if !cluster.is_shared() {
         return Vec::new();
     }
-    let looked = async {
-        let operator = ClusterOperator::connect(cluster_options(settings)).await?;
-        operator.has_bucket().await
-    };
-    let found = match looked.await {
-        Ok(true) => StartFinding::ok(SUBJECT, format!("the bucket `{}` is safe for halts", cluster.name)),
-        Ok(false) => {
-            StartFinding::ok(SUBJECT, format!("the bucket `{}` is made by the first node", cluster.name))
-        }
-        Err(error) if error.is_lasting() => return vec![StartFinding::error(SUBJECT, error.to_string())],
+    let (mut findings, is_up) = match streams(settings).await {
+        Ok(findings) => (findings, true),
+        Err(error) if error.is_lasting() => (vec![StartFinding::error(SUBJECT, error.to_string())], false),
         Err(error) => {
             let finding = StartFinding::warning(SUBJECT, error.to_string());
             let help = "a start waits ten seconds for it, and goes on without the halts of the others";
-            return vec![finding.help(help)];
+            (vec![finding.help(help)], false)
         }
     };
-    match check_sync_patiently(cluster).await {
-        Ok(()) => vec![found],
-        Err(error) => vec![found, StartFinding::error("cluster.monitoring", error.to_string())],
+    let sync = match check_sync(cluster).await {
+        Ok(Some(_)) if is_up => check_sync_patiently(cluster).await,
+        sync => sync.map(drop),
+    };
+    if let Err(error) = sync {
+        findings.push(StartFinding::error("cluster.monitoring", error.to_string()));
     }
+    findings
+}
+
+/// What a start would find of the streams of the cluster.
+///
+/// Returns an error if they cannot be used, looked at or made.
+#[cfg(feature = "cli")]
+async fn streams(settings: &Settings) -> Result<Vec<StartFinding>, ClusterError> {
+    let cluster = &settings.cluster;
+    let mut found = Vec::new();
+    let mut tell = |subject: &str, stream: String, what: &str, is_there: bool| {
+        let became =
+            if is_there { format!("is safe for {what}") } else { "is made by the first node".to_owned() };
+        found.push(StartFinding::ok(subject, format!("{stream} {became}")));
+        is_there
+    };
+    let bucket = ClusterOperator::connect(cluster_options(settings)).await?.has_bucket().await?;
+    let mut are_there = tell("cluster.store", format!("the bucket `{}`", cluster.name), "halts", bucket);
+    if cluster.lifecycle == LifecyclePlace::Queue {
+        let queue = QueueOperator::connect(queue_options(settings)).await?.has_streams().await?;
+        are_there &= tell("cluster.lifecycle", format!("the queue `{}`", cluster.name), "events", queue);
+    }
+    let (replicas, bucket) = (cluster.replicas.get(), cluster.name.clone());
+    match fewest_servers(cluster).await.filter(|servers| !are_there && *servers < replicas) {
+        None => Ok(found),
+        Some(servers) => {
+            let why = format!("so many servers are there: {servers}");
+            Err(ClusterError::TooFewServers { bucket, replicas, why })
+        }
+    }
+}
+
+/// How many servers of the store there are, as the one says that knows of fewest; none if none says so.
+#[cfg(feature = "cli")]
+async fn fewest_servers(cluster: &ClusterSettings) -> Option<usize> {
+    let addresses = cluster.monitored();
+    let asked = addresses.iter().map(|address| timeout(MONITORING_TIMEOUT, describe(address)));
+    let described = join_all(asked).await.into_iter().flatten().flatten();
+    described.filter_map(|server| server.jetstream.meta.map(|meta| meta.servers(&server.server_name))).min()
 }
 
 /// Asks the servers of the store how they write to disk, again for a while if none says so: their monitoring may answer later

@@ -53,6 +53,8 @@ pub(crate) use freshness::{Freshness, Unsure};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxChange, RowReceiver};
 pub(crate) use outbox::{OutboxRow, OutboxStore, StoredOutbox};
+#[cfg(all(test, feature = "cli", feature = "cluster"))]
+pub(crate) use queue::tests::Server as NatsServer;
 #[cfg(all(feature = "cli", feature = "cluster"))]
 pub(crate) use queue::{DeadMessage, NotRetried, QueueOperator, QueueReport};
 #[cfg(feature = "cluster")]

@@ -321,7 +321,7 @@ def queue_purged(bench: Bench) -> None:
     Wire(bench.clients).ask(f"$JS.API.STREAM.PURGE.QUEUE_{NAME}", b"")
     wait_for(lambda: bench.node.losses() == 1, "the node to notice the loss", 3 * LOOKS)
     bench.accepted = [one for one in bench.accepted if one not in lost]
-    expect(bench.status()["queue"]["lost_ms"] is not None, "an operator sees it", bench.status()["queue"])
+    wait_for(lambda: bench.status()["queue"]["lost_ms"] is not None, "an operator to see it", LOOKS)
     for worker in bench.workers:
         worker.start(bench.program)
         wait_for(worker.ready, f"{worker.name} to be ready")

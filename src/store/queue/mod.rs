@@ -20,7 +20,7 @@ mod roll_call;
 mod seen;
 mod streams;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod watch;
 mod worker;
 

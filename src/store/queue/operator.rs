@@ -132,6 +132,15 @@ impl QueueOperator {
         }))
     }
 
+    /// Whether the streams are there. Makes none.
+    ///
+    /// Returns an error if events are not safe in them, or they cannot be looked at.
+    pub(crate) async fn has_streams(&self) -> Result<bool, ClusterError> {
+        let Some(queue) = self.stream(self.queue.queue_name()).await? else { return Ok(false) };
+        self.queue.check(&queue.cached_info().config)?;
+        Ok(self.stream(self.queue.dead_name()).await?.is_some())
+    }
+
     async fn stream(&self, name: String) -> Result<Option<Stream>, ClusterError> {
         match self.queue.jetstream().get_stream(name).await {
             Ok(stream) => Ok(Some(stream)),

@@ -222,7 +222,7 @@ impl LifecycleQueue {
     }
 
     /// Returns an error if events are not safe in a stream with this configuration.
-    fn check(&self, config: &Config) -> Result<(), ClusterError> {
+    pub(super) fn check(&self, config: &Config) -> Result<(), ClusterError> {
         let replicas = format!("num_replicas {}", config.num_replicas);
         let needed = format!("num_replicas {} (`cluster.replicas`)", self.options.cluster.replicas);
         let is_lazy = config.persist_mode == Some(PersistenceMode::Async);

@@ -26,9 +26,9 @@ use crate::{
 };
 
 /// A server that ends with the test.
-struct Server {
+pub(crate) struct Server {
     directory: TempDir,
-    port: u16,
+    pub(crate) port: u16,
     process: Child,
 }
 
@@ -37,12 +37,16 @@ impl Server {
         Self::start_with("")
     }
 
-    fn start_with(more: &str) -> Self {
+    pub(crate) fn start_with(more: &str) -> Self {
+        Self::start_that_syncs("always", more)
+    }
+
+    pub(crate) fn start_that_syncs(sync: &str, more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let store = directory.path().join("store").display().to_string();
         let text = format!(
-            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{store}\", sync_interval: always, max_file_store: 1GB }}\n{more}\n"
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{store}\", sync_interval: {sync}, max_file_store: 1GB }}\n{more}\n"
         );
         std::fs::write(directory.path().join("nats.conf"), text).unwrap();
         let process = Self::run(&directory);
@@ -82,7 +86,7 @@ impl Server {
         self.restart();
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }

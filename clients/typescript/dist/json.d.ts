@@ -4,5 +4,7 @@ export declare class InexactNumber extends Error {
 }
 /** Throws an `InexactNumber`, or a `SyntaxError`. */
 export declare function parse(text: string): unknown;
+/** From now on, libraries in this process, too, read and write JSON without a change to a number. */
+export declare function keepNumbers(): void;
 /** Throws if a part has no JSON form. */
 export declare function stringify(value: unknown): string;

@@ -245,6 +245,88 @@ test("nothing runs while hookyard is away, unless it is told to go on", async (t
   }
 });
 
+/** A server that answers with the text of its call, and with the same number. */
+function answer(line) {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "initialize") return JSON.stringify({ jsonrpc: "2.0", id, result: { ...params, serverInfo: params.clientInfo, capabilities: { tools: {} } } });
+  const [, number] = /"number":([^,}]*)/.exec(line);
+  return `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":${JSON.stringify(line)}}],"structuredContent":{"number":${number}}}}`;
+}
+
+const ANSWERING = [process.execPath, "-e", `
+  ${answer}
+  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => JSON.parse(line).id === undefined || console.log(answer(line)));`];
+
+/** Asks the proxy on standard input and output. */
+async function askingStdio(t) {
+  const child = spawn(process.execPath, [PROGRAM, ...ANSWERING], {
+    cwd: daemon.workspace, stdio: ["pipe", "pipe", "inherit"], env: { PATH: process.env.PATH, HOOKYARD_LISTEN_LINES: daemon.lines },
+  });
+  t.after(() => child.kill());
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (data) => (said += data));
+  return async (body) => {
+    const lines = said.split("\n").length;
+    child.stdin.write(`${body}\n`);
+    await until(() => said.split("\n").length > lines);
+    return said.split("\n").at(-2);
+  };
+}
+
+/** Asks the proxy over HTTP. */
+async function askingHttp(t, words) {
+  const { url } = await listen(t, words);
+  let headers = {};
+  return async (body) => {
+    const reply = await ask(url, { headers, body });
+    headers = { "mcp-session-id": reply.headers["mcp-session-id"] ?? headers["mcp-session-id"] };
+    return /\{.*\}/.exec(reply.body)[0];
+  };
+}
+
+/** A server over HTTP whose answers are no streams. */
+async function answeringUrl(t) {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    if (request.method !== "POST") return response.writeHead(405).end();
+    if (JSON.parse(body).id === undefined) return response.writeHead(202).end();
+    response.writeHead(200, { "content-type": "application/json" }).end(answer(body));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => (server.closeAllConnections(), server.close()));
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+test("a server gets the numbers that the client has sent and hooks have judged, and so does the client", async (t) => {
+  for (const [door, asking] of [
+    ["stdio", await askingStdio(t)],
+    ["HTTP", await askingHttp(t, ANSWERING)],
+    ["HTTP to HTTP", await askingHttp(t, [await answeringUrl(t)])],
+  ]) {
+    await asking(JSON.stringify(INITIALIZE));
+    let id = 0;
+    const call = (name, input) => asking(`{"jsonrpc":"2.0","id":${(id += 1)},"method":"tools/call","params":{"name":"${name}","arguments":${input}}}`);
+    for (const number of ["9007199254740993", "-123456789012345678901234567890", "0.100000000000000005551115123125", "12345678901234567.5", "0.25", "null"]) {
+      const input = `{"number":${number},"text":"1e400"}`;
+      const judged = JSON.parse(await call("judged", input)).result;
+      const judgedInput = /"tool_input":(\{.*?\})/.exec(judged.content[0].text)?.[1];
+      const reply = await call("numbers", input);
+      const arrived = /"arguments":(\{.*?\})/.exec(JSON.parse(reply).result.content[0].text)?.[1];
+      const returned = /"structuredContent":\{"number":(.*?)\}/.exec(reply)?.[1];
+      assert.deepEqual([judged.isError, judgedInput, arrived, returned], [true, input, input, number], `${door}: ${reply} ${JSON.stringify(judged)}`);
+    }
+    for (const [input, why] of [
+      [`{"number":1e400}`, /number out of range/],
+      // Hooks that change such a call give no answer that can be read.
+      [`{"command":"curl http://x","number":12345678901234567.5}`, /the number 12345678901234567.5 cannot be kept as it is/],
+    ]) {
+      const { result } = JSON.parse(await call("bash", input));
+      assert.deepEqual([door, result.isError, why.test(result.content[0].text)], [door, true, true], JSON.stringify(result));
+    }
+  }
+});
+
 test("a server that does not start, or ends, is an error of what waits for it", async (t) => {
   const none = await listen(t, ["/nowhere/server"]);
   await assert.rejects(connected(none.url), /the server did not start: .*ENOENT/);

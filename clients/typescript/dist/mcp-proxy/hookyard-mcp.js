@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "../index.js";
 import { bridge } from "../adapters/mcp.js";
+import { keepNumbers } from "../json.js";
 import { httpServer, isLoopback } from "./http.js";
 const USAGE = `usage: hookyard-mcp [OPTION…] PROGRAM ARGUMENT…    a server on standard input and output
        hookyard-mcp [OPTION…] URL                 a server over HTTP
@@ -78,6 +79,8 @@ async function serveHttp(address) {
     console.error(`hookyard-mcp: listening on http://${host}:${http.address().port}/mcp`);
     await once(http, "close");
 }
+// The SDK reads by the functions of the language, which would round what a server and its guard are to get.
+keepNumbers();
 const yard = await connect({ ifDown });
 await (listen === undefined ? serveStdio() : serveHttp(listen)).catch((error) => {
     report(error);

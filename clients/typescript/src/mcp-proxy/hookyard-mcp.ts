@@ -10,6 +10,7 @@ import type { AddressInfo } from "node:net";
 
 import { connect } from "../index.js";
 import { bridge } from "../adapters/mcp.js";
+import { keepNumbers } from "../json.js";
 import { httpServer, isLoopback } from "./http.js";
 
 const USAGE = `usage: hookyard-mcp [OPTION…] PROGRAM ARGUMENT…    a server on standard input and output
@@ -83,6 +84,8 @@ async function serveHttp(address: string): Promise<void> {
   await once(http, "close");
 }
 
+// The SDK reads by the functions of the language, which would round what a server and its guard are to get.
+keepNumbers();
 const yard = await connect({ ifDown });
 await (listen === undefined ? serveStdio() : serveHttp(listen)).catch((error) => {
   report(error);

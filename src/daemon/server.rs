@@ -21,7 +21,7 @@ use super::{
     ledger_claim::LedgerClaim,
     listeners::{AdmittedListeners, ListenerSource, OpenListeners},
     loading::StoppableStart,
-    page::{DecisionHistory, HistoryScope},
+    page::{self, DecisionHistory, HistoryScope},
     routes,
     ship::{Shipping, Spool},
     socket::{Socket, default_socket},
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator, StartError, StoreError,
-    config::{self, DataDirectory, LoadOptions, Settings},
+    config::{self, AuditDestination, DataDirectory, LoadOptions, Settings},
     handler::{OwnListeners, command::GroupLedger},
     model::WorkspaceId,
     run::name_decisions,
@@ -214,7 +214,10 @@ impl OpenParts {
         let tracer = Tracer::start(&settings.traces, environment);
         let scope = if open.addresses.tcp.is_some() { HistoryScope::All } else { HistoryScope::Notable };
         let history = Arc::new(DecisionHistory::new(scope));
-        let observers = Observers { audit, tracer, shipping, history };
+        if let (HistoryScope::All, Some(AuditDestination::File(audit))) = (scope, &settings.audit.to) {
+            history.restore(page::former_decisions(audit.clone()).await);
+        }
+        let observers = Observers { audit, tracer, shipping, history, live: Arc::default() };
         // The daemon that is replaced has the store open.
         let opened_now = if is_replacing { None } else { data.clone() };
         let orchestrator = orchestrator(settings, opened_now, &observers, &open.addresses).await?;
@@ -235,7 +238,7 @@ async fn refuse_waiting(
     error: &ServeError,
 ) {
     let history = Arc::new(DecisionHistory::new(HistoryScope::Notable));
-    let observers = Observers { audit: None, tracer: None, shipping: None, history };
+    let observers = Observers { audit: None, tracer: None, shipping: None, history, live: Arc::default() };
     // Without data, it starts.
     let Ok(orchestrator) = orchestrator(&settings, None, &observers, &open.addresses).await else { return };
     let parts = (Exporter::install(), observers);
@@ -294,7 +297,7 @@ async fn orchestrator(
     };
     let builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
     let builder = builder.own_listeners(listeners).load_options(LoadOptions::OF_DAEMON);
-    let mut builder = builder.observer(observers.history.clone());
+    let mut builder = builder.observer(observers.history.clone()).observer(observers.live.clone());
     if let Some(data) = data {
         builder = builder.data(data);
     }

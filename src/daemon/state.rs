@@ -88,6 +88,8 @@ pub(super) struct Observers {
     pub(super) shipping: Option<Arc<Shipping>>,
     /// The last decisions.
     pub(super) history: Arc<DecisionHistory>,
+    /// What hooks do now, for those who watch.
+    pub(super) live: Arc<LiveActivity>,
 }
 
 /// A workspace that a client of the API has registered.
@@ -121,8 +123,6 @@ pub(super) struct DaemonState {
     pub(super) tokens: Arc<TcpTokens>,
     /// The last event of each agent.
     pub(super) activity: AgentActivity,
-    /// What hooks do now, for those who watch.
-    pub(super) live: Arc<LiveActivity>,
     /// The events that hosts send, for those who record them.
     pub(super) sent: Arc<SentEvents>,
     /// How many readers the stream has, at all listeners.
@@ -203,7 +203,6 @@ impl DaemonState {
             observers,
             tokens: Arc::clone(tokens),
             activity: AgentActivity::default(),
-            live: Arc::default(),
             sent: Arc::default(),
             stream_readers: Arc::default(),
             stop_requested: CancellationToken::new(),

@@ -103,6 +103,21 @@ impl Timestamp {
     pub fn of(time: SystemTime) -> Self {
         Self(time.duration_since(UNIX_EPOCH).unwrap_or_default())
     }
+
+    /// The moment that was written so, in milliseconds and UTC.
+    #[cfg(any(feature = "daemon", test))]
+    pub(crate) fn parse(text: &str) -> Option<SystemTime> {
+        let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+        let part = |from, to| digits.get(from..to)?.parse::<u64>().ok();
+        let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+        // There and back, so that nothing else is a moment.
+        let (years, months) = (year.checked_sub(1970)?, month.checked_sub(1)?);
+        let guess = years * 365 + years / 4 + months * 30;
+        let day = (guess.saturating_sub(30)..guess + 60).find(|days| date(*days) == (year, month, day))?;
+        let seconds = ((day * 24 + part(8, 10)?) * 60 + part(10, 12)?) * 60 + part(12, 14)?;
+        let time = Duration::from_secs(seconds) + Duration::from_millis(part(14, 17)?);
+        (Self(time).to_string() == text).then(|| UNIX_EPOCH + time)
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -158,6 +173,19 @@ mod tests {
         assert_eq!(written(1_709_210_096_789), "2024-02-29T12:34:56.789Z");
         assert_eq!(written(1_735_689_599_000), "2024-12-31T23:59:59.000Z");
         assert_eq!(written(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
+        for days in 0..60_000 {
+            let moment = UNIX_EPOCH + Duration::from_hours(days * 24) + Duration::from_millis(86_399_999);
+            assert_eq!(Timestamp::parse(&Timestamp::of(moment).to_string()), Some(moment));
+        }
+        for other in [
+            "",
+            "2024-02-30T12:34:56.789Z",
+            "2024-02-29 12:34:56.789Z",
+            "2024-02-29T24:00:00.000Z",
+            "1969-12-31T23:59:59.999Z",
+        ] {
+            assert_eq!(Timestamp::parse(other), None, "{other}");
+        }
     }
 
     #[test]

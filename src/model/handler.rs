@@ -118,6 +118,11 @@ fn references_of(values: &[(String, SecretText)]) -> Vec<SecretReference> {
 }
 
 impl HandlerKind {
+    /// Every kind.
+    #[cfg(feature = "daemon")]
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Command, Self::Http, Self::Prompt, Self::Agent, Self::Rule, Self::Rego, Self::Native];
+
     /// The name as written in hook files and shown as a metric label.
     pub fn as_str(self) -> &'static str {
         match self {

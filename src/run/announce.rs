@@ -69,6 +69,7 @@ impl RunContext {
                 outcome: Arc::clone(&outcome),
                 at,
                 redactor: ended.redactor.clone(),
+                former_changes: None,
             };
             match kind {
                 NoticeKind::Background => observer.background_hooks_finished(finished),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::message::RunRef;
-use crate::model::{Event, Outcome, Redactor};
+use crate::model::{Event, Outcome, Redactor, Target};
 
 /// What kind of end is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,4 +59,7 @@ pub struct FinishedEvent {
     pub at: SystemTime,
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon writes them down"))]
     pub(crate) redactor: Redactor,
+    /// Of an event of a daemon before this one, which is known from its line in the audit alone: what hooks had changed.
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon has an audit"))]
+    pub(crate) former_changes: Option<Arc<[Target]>>,
 }

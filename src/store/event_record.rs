@@ -234,7 +234,7 @@ fn read_origin(read: &ReadOrigin) -> Option<EventOrigin> {
 
 /// The name of a daemon, kept for as long as the program runs. There are hardly ever two in one store; of more than
 /// [`MOST_NODES`] the others have none.
-fn kept_name(name: &str) -> &'static str {
+pub(crate) fn kept_name(name: &str) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut kept = KEPT.lock();
     if let Some(known) = kept.get(name) {

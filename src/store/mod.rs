@@ -47,6 +47,8 @@ pub(crate) use check::{StoreCheck, check};
 #[cfg(feature = "store")]
 pub use error::StoreError;
 pub(crate) use event_record::encode as encode_event;
+#[cfg(feature = "daemon")]
+pub(crate) use event_record::kept_name;
 #[cfg(feature = "cluster")]
 pub(crate) use freshness::WhenUnsure;
 pub(crate) use freshness::{Freshness, Unsure};

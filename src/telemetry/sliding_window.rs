@@ -47,13 +47,17 @@ impl SlidingWindow {
     pub(crate) fn measure(&mut self, now: Duration, took: Duration) {
         let slot = self.slot(now);
         slot.count += 1;
-        let times = slot.times.take().or_else(empty);
-        slot.times = times.map(|mut times| {
-            let micros = took.min(LONGEST).max(Duration::from_micros(1)).as_micros();
+        // Those that took nothing are the difference.
+        if took.is_zero() {
+            return;
+        }
+        if slot.times.is_none() {
+            slot.times = empty();
+        }
+        if let Some(times) = &mut slot.times {
             // The histogram grows up to the longest time.
-            let _ = times.record(u64::try_from(micros).unwrap_or(u64::MAX));
-            times
-        });
+            let _ = times.record(micros(took));
+        }
     }
 
     /// Occurrences per second.
@@ -69,9 +73,14 @@ impl SlidingWindow {
     /// The latencies; `None` if nothing was measured.
     pub(crate) fn quantiles(&self, now: Duration) -> Option<LatencyQuantiles> {
         let mut all = empty()?;
-        for times in self.since(first(now)).filter_map(|slot| slot.times.as_ref()) {
-            // A growing histogram can add any other.
-            let _ = all.add(times);
+        for slot in self.since(first(now)) {
+            if let Some(times) = &slot.times {
+                // A growing histogram can add any other.
+                let _ = all.add(times);
+            }
+            let instant = slot.count - slot.times.as_ref().map_or(0, Histogram::len);
+            let count = u32::try_from(instant).unwrap_or(u32::MAX);
+            let _ = all.record_n(micros(Duration::ZERO), count);
         }
         let at = |quantile| Duration::from_micros(all.value_at_quantile(quantile));
         (!all.is_empty()).then(|| LatencyQuantiles { p50: at(0.5), p99: at(0.99) })
@@ -83,14 +92,19 @@ impl SlidingWindow {
 
     fn slot(&mut self, now: Duration) -> &mut WindowSlot {
         let number = number(now);
-        let oldest = first(now);
-        self.slots.retain(|slot| slot.number >= oldest);
         if self.slots.back().is_none_or(|slot| slot.number < number) {
+            let oldest = first(now);
+            self.slots.retain(|slot| slot.number >= oldest);
             self.slots.push_back(WindowSlot { number, count: 0, times: None });
         }
         let last = self.slots.len() - 1;
         &mut self.slots[last]
     }
+}
+
+fn micros(took: Duration) -> u64 {
+    let micros = took.min(LONGEST).max(Duration::from_micros(1)).as_micros();
+    u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
 fn empty() -> Option<Histogram<u32>> {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use assert_cmd::Command;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
@@ -514,5 +515,69 @@ fn without_an_address_what_was_blocked_is_remembered_without_payloads() {
         let answer: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(answer["error"]["code"], "no_history", "{of}: {answer}");
     }
+    daemon.finish();
+}
+
+/// What hookyard writes to an audit, and never would: nine lines of which five are damaged.
+const OTHER_LINES: &[u8] = b"no JSON\n{}\n\xff\xfe\n\
+{\"at\":\"2026-01-31T09:30:00.125Z\",\"denied\":{\"peer\":\"127.0.0.1\",\"listener\":\"tcp\",\"status\":401}}\n\
+{\"at\":\"2026-01-31T09:30:00.125Z\",\"decision_id\":\"1-3\",\"event\":\"before_tool_dispatch\",\"verdict\":\"block\",\"unasked\":{\"status\":413}}\n\
+{\"at\":\"2026-01-31T09:30:00.125Z\",\"workspace_id\":\"shop\",\"session_id\":\"s\",\"run_id\":\"r\",\"decision_id\":\"1-4\",\"event\":\"before_tool_dispatch\",\"verdict\":\"maybe\",\"hooks\":[],\"client\":{\"dialect\":\"claude\"}}\n\
+{\"at\":\"2026-01-31T09:30:00.125Z\",\"workspace_id\":\"shop\",\"ses";
+
+#[test]
+fn a_restart_keeps_the_decisions_that_the_audit_has() {
+    let with_address = |setup: DaemonSetup| setup.argument("--tcp").argument("127.0.0.1:0");
+    let mut daemon = setup().settings("audit: { to: $DIR/audit.jsonl }").serve();
+    let audit = daemon.path().join("audit.jsonl");
+    let listed = |daemon: &Daemon| daemon.get("/v1/decisions?limit=1000");
+    let restart = |mut daemon: Daemon| {
+        daemon.signal(Signal::TERM);
+        daemon.wait();
+        with_address(daemon.again()).serve()
+    };
+    for run in ["one", "two"] {
+        send_event(&daemon, run);
+    }
+    let before = listed(&daemon);
+    let id = before["decisions"][0]["decision_id"].as_str().unwrap().to_owned();
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    let lines = fs::read(&audit).unwrap();
+    fs::write(&audit, [&lines, OTHER_LINES].concat()).unwrap();
+
+    let daemon = with_address(daemon.again()).serve();
+    let mut after = listed(&daemon);
+    for (former, kept) in
+        after["decisions"].as_array_mut().unwrap().iter_mut().zip(before["decisions"].as_array().unwrap())
+    {
+        assert_eq!((&former["from_audit"], &kept["from_audit"]), (&json!(true), &json!(false)));
+        // The audit has no waits of less than 10 ms.
+        former["duration_ms"] = kept["duration_ms"].clone();
+        former["from_audit"] = json!(false);
+    }
+    assert_eq!(after["decisions"], before["decisions"]);
+    assert_eq!(after["since"], before["decisions"][1]["at"]);
+    assert!(
+        daemon.log().contains("damaged lines of the audit") && daemon.log().contains("lines=5"),
+        "{}",
+        daemon.log()
+    );
+    let details = daemon.get(&format!("/v1/decisions/{id}"));
+    assert_eq!(
+        (&details["reports"][0]["hook"], &details["reports"][0]["verdict"]),
+        (&json!("guard"), &json!("block"))
+    );
+    let payload = daemon.control().send("GET", &format!("/v1/decisions/{id}/payload"), None).unwrap();
+    let payload: Value = serde_json::from_slice(&payload.body).unwrap();
+    assert_eq!(payload, json!({ "sent": {}, "changed": {}, "by_hook": [{}] }));
+    send_event(&daemon, "three");
+    assert_eq!(listed(&daemon)["decisions"][0]["from_audit"], false);
+
+    // However much there is, as much is kept as of any other decisions.
+    fs::write(&audit, lines.repeat(10_000)).unwrap();
+    let daemon = restart(daemon);
+    let all = listed(&daemon);
+    assert_eq!(all["decisions"].as_array().unwrap().len() as u64 + all["left_out"].as_u64().unwrap(), 2000);
     daemon.finish();
 }

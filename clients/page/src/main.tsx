@@ -136,7 +136,14 @@ function App() {
     onOtherTab(() => location.reload());
     void access().then(setCurrent);
   }, []);
-  if (current.state === "asking") return <main class="signed-out">Loading…</main>;
+  // As in the file, which is drawn before this program is read.
+  if (current.state === "asking") {
+    return (
+      <main class="signed-out">
+        <h1>hookyard</h1>
+      </main>
+    );
+  }
   return current.state === "out" ? <SignedOut error={current.error} /> : <SignedIn session={current.session} />;
 }
 

@@ -6,7 +6,7 @@ const GAPS: Record<TraceGap, string> = {
   hook_changed: "The hook has changed since, or is gone: what it was told cannot be shown any more.",
   not_run: "It did not run, so it was told nothing.",
   input_not_kept: "Hooks before it had changed the payload, and what they made of it for this hook is not kept.",
-  payload_not_kept: "The payload of this event is not kept: it is larger than 1 MiB.",
+  payload_not_kept: "The payload of this event is not kept: it is larger than 1 MiB, or of before the daemon's start.",
   too_large: "It is too large to be shown here.",
   differs: "Evaluated now, the rules come to something else: they count what a run does, or files or links that they ask about have changed.",
 };

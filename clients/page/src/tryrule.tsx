@@ -17,7 +17,7 @@ handler:
 `;
 
 const GAPS: Record<TrialGap, string> = {
-  payload_not_kept: "their payload is not kept: it was larger than 1 MiB",
+  payload_not_kept: "their payload is not kept: it was larger than 1 MiB, or is of before the daemon's start",
   input_not_kept: "programs, servers or models had changed their payload, and what the rule would have been given is not kept",
   not_asked: "no hook was asked: their run was halted, or a required hook was missing",
 };

@@ -109,6 +109,8 @@ export interface Decision {
   hooks: number;
   failed: number;
   changed: boolean;
+  /// Of a daemon before this one.
+  from_audit: boolean;
   duration_ms: number;
 }
 

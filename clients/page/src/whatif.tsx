@@ -72,7 +72,7 @@ function Plan({ plan }: { plan: EventPlan }) {
 }
 
 const GAPS: Record<EventGap, string> = {
-  payload: "Its payload is not kept: it was larger than 1 MiB. Put it in, or rules that read it have no value.",
+  payload: "Its payload is not kept: it was larger than 1 MiB, or is of before the daemon's start. Put it in, or rules that read it have no value.",
   agent: "It is shown in the canonical format, which does not say which agent it came from: hooks that the agent runs itself are not left to it here.",
   secrets: "Secrets of hooks in it are replaced by ***, so rules may come to something else.",
 };

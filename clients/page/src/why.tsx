@@ -225,7 +225,7 @@ function HooksSection({ details, right }: { details: DecisionDetails; right: Rig
 
 function Changes({ payload }: { payload: Payload }) {
   const targets = [...new Set([...Object.keys(payload.sent), ...Object.keys(payload.changed)])];
-  if (targets.length === 0) return <Empty>The event has no payload, or one of more than 1 MiB, which is not kept.</Empty>;
+  if (targets.length === 0) return <Empty>The event has no payload, or one of more than 1 MiB or of before the daemon's start, which is not kept.</Empty>;
   return (
     <>
       {targets.map((target) => {
@@ -341,8 +341,8 @@ function Details({ id, right }: { id: string; right: Right }) {
       </h1>
       {it.reason && <blockquote class="why" tabIndex={0}>{it.reason}</blockquote>}
       <p>
-        {it.by ? `Decided by the hook ${it.by}.` : it.reports.some((stage) => stage.patched.length > 0) ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
-        <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.</span>
+        {it.by ? `Decided by the hook ${it.by}.` : it.changed ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
+        <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.{it.from_audit && " It is of before the daemon's start, and shown as the audit has it."}</span>
       </p>
       {right === "control" && (
         <p>

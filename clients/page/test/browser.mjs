@@ -226,7 +226,7 @@ test("why: who may control sees what each hook changed, one after the other, als
     const isLost = page.getByText("What it made of it is too large to be kept.");
     assert.equal(await isLost.count(), isKept ? 0 : 2);
     if (isKept) assert.match(await page.getByLabel("parties: tool_input", { exact: true }).textContent(), /"from": "shop",[^]*"item1199"/);
-    else await page.getByText("one of more than 1 MiB, which is not kept").waitFor();
+    else await page.getByText("one of more than 1 MiB or of before the daemon's start, which is not kept").waitFor();
   }
   await close(window);
 });

@@ -71,7 +71,7 @@ impl Client {
 
 impl AuditEntry {
     pub(super) fn of(finished: FinishedEvent, patches: AuditPatches) -> Self {
-        let FinishedEvent { run, event, outcome, at, redactor } = finished;
+        let FinishedEvent { run, event, outcome, at, redactor, .. } = finished;
         let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
         let before = if compared { event.targets.clone() } else { Targets::default() };
         Self {

@@ -112,6 +112,7 @@ fn finished(run: &str, at: SystemTime) -> FinishedEvent {
         event: Arc::new(event),
         at,
         redactor: crate::model::Redactor::default(),
+        former_changes: None,
     }
 }
 

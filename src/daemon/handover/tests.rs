@@ -61,7 +61,8 @@ impl SimulatedDaemon {
         let metrics = (Exporter::none(), ApiMeters::resolve(std::iter::empty()));
         let settings = Settings { watch: false, ..Settings::default() };
         let history = Arc::new(DecisionHistory::new(HistoryScope::Notable));
-        let observers = Observers { audit: None, tracer: None, shipping: None, history };
+        let observers =
+            Observers { audit: None, tracer: None, shipping: None, history, live: Arc::default() };
         let state =
             DaemonState::new(orchestrator.clone(), settings, addresses, None, metrics, observers, &tokens);
         let files = tempfile::tempdir().expect("a directory");

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::{
     FinishedEvent,
     model::{
-        DialectName, Ended, Event, EventAttributes, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
+        DialectName, Ended, EventAttributes, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
         HookReport, Json, Redactor, Target, Targets, TokenUsage, ToolCallId, TrustState, Verdict,
         WorkspaceId, milliseconds,
     },
@@ -37,6 +37,8 @@ pub(in crate::daemon) struct DecisionSummary {
     failed: usize,
     failures: Vec<HookFailure>,
     changed: bool,
+    /// Whether it is of a daemon before this one, and known by its line in the audit alone.
+    from_audit: bool,
     /// From the first hook's wait to the last one's end.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     duration: Duration,
@@ -112,14 +114,22 @@ pub(super) fn brief(text: &str) -> &str {
     &text[..text.floor_char_boundary(BRIEF)]
 }
 
-/// Whether the payload of an event was too large to be kept.
-pub(super) fn lacks_payload(event: &Event) -> bool {
-    event.targets.is_empty() && event.kind.target().is_some()
+/// Whether the payload of an event is not kept: it was too large, or is that of a daemon before this one.
+pub(super) fn lacks_payload(FinishedEvent { event, former_changes, .. }: &FinishedEvent) -> bool {
+    former_changes.is_some() || event.targets.is_empty() && event.kind.target().is_some()
+}
+
+/// What hooks have changed.
+fn changed(FinishedEvent { outcome, former_changes, .. }: &FinishedEvent) -> Vec<Target> {
+    former_changes.as_ref().map_or_else(
+        || outcome.patched.iter().map(|(target, _)| target).collect(),
+        |changed| changed.to_vec(),
+    )
 }
 
 impl DecisionSummary {
     pub(super) fn of(finished: &FinishedEvent) -> Self {
-        let FinishedEvent { run, event, outcome, at, redactor } = finished;
+        let FinishedEvent { run, event, outcome, at, redactor, former_changes } = finished;
         let shown = |text: &str| redactor.text(text).into_owned();
         let beginning = |text: &str| brief(&redactor.text(text)).to_owned();
         let failed = outcome.hooks.iter().filter(|report| report.error.is_some()).count();
@@ -143,7 +153,8 @@ impl DecisionSummary {
             hooks: outcome.hooks.len(),
             failed,
             failures: failures.collect(),
-            changed: !outcome.patched.is_empty(),
+            changed: !changed(finished).is_empty(),
+            from_audit: former_changes.is_some(),
             duration: spanned(&outcome.hooks),
         }
     }
@@ -168,7 +179,7 @@ impl DecisionDetails {
             client,
             snapshot_version: outcome.snapshot_version,
             snapshot: outcome.snapshot_content.as_deref().map(str::to_owned),
-            patched: outcome.patched.iter().map(|(target, _)| target).collect(),
+            patched: changed(finished),
             notes: outcome.notes.iter().map(|note| redactor.text(&note.text).into_owned()).collect(),
             reports: outcome.hooks.iter().map(|report| HookStage::of(report, finished, first)).collect(),
             summary: DecisionSummary {
@@ -321,7 +332,7 @@ impl DecisionEvent {
             fields.value(name, json.clone());
         }
         let mut gaps = Vec::new();
-        if lacks_payload(event) {
+        if lacks_payload(finished) {
             gaps.push(EventGap::Payload);
         }
         if event.dialect != DialectName::Canonical || event.kind == EventKind::HostEvent {

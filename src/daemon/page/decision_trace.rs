@@ -169,7 +169,7 @@ impl TracedDecision<'_> {
     fn draft(&self, before: &[&HookReport], hook: &Hook) -> Result<Draft, TraceGap> {
         let FinishedEvent { event, outcome, .. } = self.finished;
         let target = event.kind.target();
-        if lacks_payload(event) {
+        if lacks_payload(self.finished) {
             return Err(TraceGap::PayloadNotKept);
         }
         let mut draft = Draft::new(event.clone());

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::{
     decision::{DecisionDetails, DecisionEvent, DecisionPayload, DecisionSummary, brief},
     decision_trace::DecisionTrace,
+    former::FormerDecisions,
     rule_trial::{MOST_EVENTS, RuleTrial, RuleTrialView},
 };
 use crate::{
@@ -103,6 +104,14 @@ impl DecisionHistory {
     pub(in crate::daemon) fn new(scope: HistoryScope) -> Self {
         let ring = || Mutex::new(Ring { kept: VecDeque::new(), bytes: 0, since: SystemTime::now() });
         Self { scope, notable: ring(), others: ring(), trial: Mutex::default() }
+    }
+
+    /// Adds decisions of before the start, as far as there is room.
+    pub(in crate::daemon) fn restore(&self, former: FormerDecisions) {
+        let Some(since) = former.decisions.first().map(|oldest| oldest.at) else { return };
+        let (notable, others) = former.decisions.into_iter().partition(is_notable);
+        self.notable.lock().restore(notable, since);
+        self.others.lock().restore(others, since);
     }
 
     /// Which decisions it keeps.
@@ -219,6 +228,21 @@ impl Ring {
             gone.push(oldest);
         }
         gone
+    }
+
+    /// Puts older ones, all since a moment, before those that it has.
+    fn restore(&mut self, former: Vec<FinishedEvent>, since: SystemTime) {
+        self.since = since;
+        for former in former.into_iter().rev() {
+            let former = without_texts(&former);
+            let bytes = weight(&former);
+            if self.kept.len() == MOST_DECISIONS || self.bytes + bytes > MOST_BYTES {
+                self.since = former.at;
+                return;
+            }
+            self.bytes += bytes;
+            self.kept.push_front((former, bytes));
+        }
     }
 
     fn matching(&self, filter: &DecisionFilter) -> Vec<FinishedEvent> {
@@ -350,6 +374,7 @@ mod tests {
             outcome: Arc::new(outcome),
             at: SystemTime::now(),
             redactor: Redactor::default(),
+            former_changes: None,
         }
     }
 

@@ -1,13 +1,13 @@
 //! What hooks do now, added up: pure, with the clock elsewhere.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
 use crate::{
-    Notice,
+    RunRef,
     handler::{HookWorkers, WorkerCounts},
-    model::{HandlerKind, HookReport, Verdict, WorkspaceId},
+    model::{HandlerKind, HookName, HookReport, Outcome, Verdict, WorkspaceId},
     telemetry::{PoolOccupancy, SlidingWindow},
 };
 
@@ -17,10 +17,21 @@ const MOST_HOOKS: usize = 2000;
 /// The longest text of a failure that is sent, in characters.
 const MOST_WHY: usize = 500;
 
+/// An event that has ended.
+#[derive(Debug)]
+pub(super) struct WatchedEvent {
+    pub(super) run: Arc<RunRef>,
+    pub(super) outcome: Arc<Outcome>,
+    /// Whether it has an outcome, and not only reports of hooks.
+    pub(super) is_answered: bool,
+}
+
 /// What was seen since somebody watches. Times count from there.
 #[derive(Debug, Default)]
 pub(super) struct LiveCounts {
-    hooks: BTreeMap<(WorkspaceId, String), HookCounts>,
+    hooks: BTreeMap<WorkspaceId, BTreeMap<HookName, HookCounts>>,
+    /// How many hooks these are.
+    known: usize,
     events: SlidingWindow,
     verdicts: Verdicts,
     total: u64,
@@ -53,7 +64,7 @@ struct HookCounts {
 pub(super) struct LiveView {
     /// For how long somebody watches, in milliseconds.
     watched_ms: u64,
-    /// How many notices were lost because they came too fast.
+    /// How many invocations and outcomes were not counted because they came too fast.
     dropped: u64,
     events: EventsView,
     hooks: Vec<HookView>,
@@ -128,20 +139,21 @@ pub(super) struct Occupancy {
 }
 
 impl LiveCounts {
-    pub(super) fn take(&mut self, notice: &Notice, now: Duration) {
-        match notice {
-            Notice::Invocation { run, report, .. } => {
-                let key = (run.workspace_id.clone(), report.hook.to_string());
-                if self.hooks.len() < MOST_HOOKS || self.hooks.contains_key(&key) {
-                    let counts = self.hooks.entry(key).or_insert_with(|| HookCounts::of(report.handler));
-                    counts.take(report, now);
-                }
+    pub(super) fn take(&mut self, WatchedEvent { run, outcome, is_answered }: &WatchedEvent, now: Duration) {
+        let hooks = self.hooks.entry(run.workspace_id.clone()).or_default();
+        for report in &outcome.hooks {
+            if let Some(counts) = hooks.get_mut(&report.hook) {
+                counts.take(report, now);
+            } else if self.known < MOST_HOOKS {
+                self.known += 1;
+                let counts = hooks.entry(report.hook.clone());
+                counts.or_insert_with(|| HookCounts::of(report.handler)).take(report, now);
             }
-            Notice::Outcome { outcome, .. } => {
-                self.total += 1;
-                self.events.count(now);
-                self.verdicts.add(outcome.verdict);
-            }
+        }
+        if *is_answered {
+            self.total += 1;
+            self.events.count(now);
+            self.verdicts.add(outcome.verdict);
         }
     }
 
@@ -150,7 +162,9 @@ impl LiveCounts {
     }
 
     pub(super) fn view(&self, now: Duration, occupancy: Occupancy) -> LiveView {
-        let hooks = self.hooks.iter().map(|((workspace, hook), counts)| counts.view(workspace, hook, now));
+        let hooks = self.hooks.iter().flat_map(|(workspace, hooks)| {
+            hooks.iter().map(move |(hook, counts)| counts.view(workspace, hook, now))
+        });
         let pools = occupancy.pools.into_iter().map(|(pool, known)| PoolView {
             pool,
             used: known.used,
@@ -215,7 +229,7 @@ impl HookCounts {
         }
     }
 
-    fn view(&self, workspace: &WorkspaceId, hook: &str, now: Duration) -> HookView {
+    fn view(&self, workspace: &WorkspaceId, hook: &HookName, now: Duration) -> HookView {
         let took = self.took.quantiles(now);
         let last_failure = self
             .last_failure
@@ -223,7 +237,7 @@ impl HookCounts {
             .map(|(at, why)| FailureView { ago_ms: whole_ms(now.saturating_sub(*at)), why: why.clone() });
         HookView {
             workspace_id: workspace.to_string(),
-            hook: hook.to_owned(),
+            hook: hook.to_string(),
             handler: self.handler,
             invocations: self.invocations,
             rate: self.took.rate(now),
@@ -259,17 +273,12 @@ fn ms(time: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::{json, to_value};
 
     use super::*;
-    use crate::{
-        RunRef,
-        model::{Ended, EventKind, HookName, RunId, SessionId},
-    };
+    use crate::model::{DecisionId, Ended, EventKind, RunId, SessionId};
 
-    fn invocation(hook: &str, ended: Ended) -> Notice {
+    fn invocation(hook: &str, ended: Ended) -> WatchedEvent {
         let run = RunRef {
             workspace_id: WorkspaceId::new("shop").unwrap(),
             session_id: SessionId::new("s").unwrap(),
@@ -278,7 +287,9 @@ mod tests {
         let mut report = HookReport::new(HookName::new(hook).unwrap(), HandlerKind::Command, ended);
         report.duration = Duration::from_millis(1);
         report.error = (ended != Ended::Completed).then(|| "<b>no</b>".into());
-        Notice::Invocation { run: Arc::new(run), event: EventKind::BeforeToolDispatch, report }
+        let mut outcome = Outcome::proceed(DecisionId::new(1, 1), EventKind::BeforeToolDispatch, 1);
+        outcome.hooks = vec![report];
+        WatchedEvent { run: Arc::new(run), outcome: Arc::new(outcome), is_answered: false }
     }
 
     #[test]

@@ -196,8 +196,9 @@ fn unasked(now: &RehearsedEvent, tried: &RehearsedEvent, redactor: &Redactor) ->
 }
 
 /// Why an event cannot be judged anew.
-fn gap(FinishedEvent { event, outcome, .. }: &FinishedEvent) -> Option<TrialGap> {
-    if lacks_payload(event) {
+fn gap(finished: &FinishedEvent) -> Option<TrialGap> {
+    let FinishedEvent { outcome, .. } = finished;
+    if lacks_payload(finished) {
         return Some(TrialGap::PayloadNotKept);
     }
     if outcome.hooks.is_empty() && outcome.verdict >= Verdict::Block {

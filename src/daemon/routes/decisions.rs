@@ -102,7 +102,7 @@ pub(super) const DECISIONS: Route = Route {
         tag: "decisions",
         right: AccessRight::Read,
         summary: "List the last decisions, newest first.",
-        description: "They are kept in memory: the last 2,000 that asked, blocked, halted or had a hook that failed, and, where the daemon has a TCP address, the payloads of these and the last 2,000 others, of at most 16 MiB each, those of more than 1 MiB without their payload. The audit has all.",
+        description: "They are kept in memory: the last 2,000 that asked, blocked, halted or had a hook that failed, and, where the daemon has a TCP address, the payloads of these and the last 2,000 others, of at most 16 MiB each, those of more than 1 MiB without their payload. Those of before the start are from the end of the audit, if it is in a file, without their payload (`from_audit`). The audit has all.",
         parameters: &[ONE_WORKSPACE, RUN, TOOL, HOOK, VERDICT, FAILED, NOTABLE, SINCE, UNTIL, LIMIT],
         request: None,
         success: &[ok("The decisions", ResponseContent::Json(One(&DECISIONS_VIEW)))],

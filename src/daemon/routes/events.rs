@@ -272,6 +272,7 @@ fn finished(state: &DaemonState, event: Arc<Event>, outcome: &Outcome) -> Option
         outcome: Arc::new(outcome.clone()),
         at: SystemTime::now(),
         redactor: snapshot.redactor().clone(),
+        former_changes: None,
     })
 }
 

@@ -52,7 +52,7 @@ async fn follow(
     ApiQuery(NowQuery {}): ApiQuery<NowQuery>,
 ) -> Result<Response, ApiError> {
     let connection = StreamConnection::open(&state, &share, access)?;
-    let mut views = state.live.watch(&state.orchestrator, &state.closing);
+    let mut views = state.observers.live.watch(&state.orchestrator, &state.closing);
     // What others have seen last is shown at once.
     views.mark_changed();
     Ok(event_stream(stream::unfold(NowReader { views, connection }, |mut reader| async move {

@@ -66,7 +66,7 @@ pub(super) fn of(
     ids: &IdGenerator,
     now: Instant,
 ) -> Vec<TraceSpan> {
-    let FinishedEvent { run, event, outcome, at, redactor } = finished;
+    let FinishedEvent { run, event, outcome, at, redactor, .. } = finished;
     let (Some(trace), Some(own)) = (event.trace, event.span) else { return Vec::new() };
     let clock = SpanClock { now, at: since_epoch(at) };
     let mut spans = Vec::with_capacity(1 + outcome.hooks.len());

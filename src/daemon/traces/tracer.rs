@@ -208,6 +208,7 @@ mod tests {
             event: Arc::new(event),
             at: SystemTime::now(),
             redactor: crate::model::Redactor::default(),
+            former_changes: None,
         }
     }
 

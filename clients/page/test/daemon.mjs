@@ -115,15 +115,15 @@ export class Daemon {
   }
 
   /// Starts it, and waits until it takes events. Without `hostile`, it has no workspace of an attacker; with `trust: "enforce"`,
-  /// it runs only what somebody has agreed to.
-  async start({ hostile: isAttacked = true, trust = "off" } = {}) {
-    for (const [path, text] of Object.entries(HOOKS)) this.write(path, text);
+  /// it runs only what somebody has agreed to. `listen` has its addresses, and `on` what is to stand before its command.
+  async start({ hostile: isAttacked = true, trust = "off", hooks = HOOKS, listen = { tcp: "127.0.0.1:0" }, on = [] } = {}) {
+    for (const [path, text] of Object.entries(hooks)) this.write(path, text);
     mkdirSync(join(this.directory, "home"), { recursive: true });
     const root = (name) => JSON.stringify(join(this.directory, name));
     const hostile = JSON.stringify(HOSTILE);
     this.write(
       "hookyard.yaml",
-      `listen: { tcp: "127.0.0.1:0" }
+      `listen: ${JSON.stringify(listen)}
 trust: ${trust}
 node: shop-1
 workspaces:
@@ -132,7 +132,8 @@ workspaces:
   broken: { root: ${root("broken")} }
 ${isAttacked ? `  ${hostile}: { root: ${root("hostile")} }\n` : ""}`,
     );
-    this.process = spawn(PROGRAM, ["serve", "--home", join(this.directory, "home"), "--config", join(this.directory, "hookyard.yaml"), "--socket", this.socket], {
+    const command = [...on, PROGRAM, "serve", "--home", join(this.directory, "home"), "--config", join(this.directory, "hookyard.yaml"), "--socket", this.socket];
+    this.process = spawn(command[0], command.slice(1), {
       cwd: this.directory,
       env: { ...process.env, XDG_STATE_HOME: join(this.directory, "state"), XDG_DATA_HOME: join(this.directory, "data") },
       stdio: ["ignore", "ignore", "pipe"],

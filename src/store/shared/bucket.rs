@@ -28,7 +28,7 @@ use super::{
     ClusterOptions,
     connection::{ConnectFailure, REQUEST_TIMEOUT, check_server, connect},
     error::{ClusterError, unreachable},
-    publication::{Message, OPERATION, PATIENCE, Put},
+    publication::{KeyOperation, Message, PATIENCE, Put},
 };
 
 /// Between two attempts to open the bucket.
@@ -255,11 +255,10 @@ impl Bucket {
         consumer.messages().await.map_err(|error| unreachable(&error))
     }
 
-    /// The key of a message, and whether it ends its key.
-    pub(super) fn key_of<'m>(&self, message: &'m jetstream::Message) -> Option<(&'m str, bool)> {
+    /// The key of a message, and what it does to its key.
+    pub(super) fn key_of<'m>(&self, message: &'m jetstream::Message) -> Option<(&'m str, KeyOperation)> {
         let key = message.subject.strip_prefix(&self.subject(""))?;
-        let operation = message.headers.as_ref().and_then(|headers| headers.get(OPERATION));
-        Some((key, operation.is_some()))
+        Some((key, KeyOperation::of(message.headers.as_ref())))
     }
 
     /// How the bucket is.

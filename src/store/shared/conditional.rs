@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use async_nats::{
-    HeaderMap,
-    jetstream::{
-        self, ErrorCode,
-        context::{PublishError, PublishErrorKind},
-        stream::LastRawMessageErrorKind,
-    },
+use async_nats::jetstream::{
+    self, ErrorCode,
+    context::{PublishError, PublishErrorKind},
+    stream::LastRawMessageErrorKind,
 };
 
 use super::{
     bucket::Bucket,
     error::{ClusterError, unreachable},
-    publication::{Message, OPERATION, Put},
+    publication::{KeyOperation, Message, Put},
 };
 
 /// The last message of a key.
@@ -51,17 +48,13 @@ impl Bucket {
         match stream.get_last_raw_message_by_subject(&self.subject(key)).await {
             Ok(message) => Ok(Some(LastMessage {
                 number: message.sequence,
-                is_over: is_end(&message.headers),
+                is_over: KeyOperation::of(Some(&message.headers)).is_end(),
                 bytes: message.payload.to_vec(),
             })),
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),
             Err(error) => Err(unreachable(&error)),
         }
     }
-}
-
-fn is_end(headers: &HeaderMap) -> bool {
-    headers.get(OPERATION).is_some()
 }
 
 /// Whether a server has refused a message because of another one that is not confirmed yet.

@@ -2,14 +2,39 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::{HeaderMap, HeaderValue, jetstream::message::PublishMessage};
 
-/// The header that says what a message does to its key, and its value for the end of a key.
-pub(super) const OPERATION: &str = "KV-Operation";
-pub(super) const DELETE: &str = "DEL";
+/// The header that says what a message does to its key, and its values: one that ends a key is written, and two are read.
+const OPERATION: &str = "KV-Operation";
+const WRITE: &str = "PUT";
+const DELETE: &str = "DEL";
+const PURGE: &str = "PURGE";
 
 /// How long a server may take to confirm a message.
 pub(super) const PATIENCE: Duration = Duration::from_millis(700);
+
+/// What a message that was read does to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyOperation {
+    Put,
+    End,
+    /// Something that this version does not know. It ends nothing.
+    Unknown,
+}
+
+impl KeyOperation {
+    pub(super) fn of(headers: Option<&HeaderMap>) -> Self {
+        match headers.and_then(|headers| headers.get(OPERATION)).map(HeaderValue::as_str) {
+            None | Some(WRITE) => Self::Put,
+            Some(DELETE | PURGE) => Self::End,
+            Some(_) => Self::Unknown,
+        }
+    }
+
+    pub(super) fn is_end(self) -> bool {
+        self == Self::End
+    }
+}
 
 /// A message of a key.
 pub(super) struct Message(pub(super) PublishMessage);

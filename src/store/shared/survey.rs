@@ -81,8 +81,8 @@ impl ClusterOperator {
         let end = Instant::now() + NAMES_WATCHED;
         let mut instances: BTreeMap<String, Vec<String>> = BTreeMap::new();
         while let Ok(Some(Ok(message))) = timeout_at(end, messages.next()).await {
-            let key =
-                self.bucket.key_of(&message).filter(|(key, is_over)| key.starts_with("node.") && !is_over);
+            let key = self.bucket.key_of(&message);
+            let key = key.filter(|(key, operation)| key.starts_with("node.") && !operation.is_end());
             if let Some(beat) = key.and_then(|_| NodeBeat::decode(&message.payload)) {
                 instances.entry(beat.node).or_default().push(beat.instance);
             }
@@ -121,7 +121,8 @@ impl ClusterOperator {
             left = info.pending;
             let written = info.published.unix_timestamp();
             latest = latest.max(written);
-            let Some((key, is_over)) = self.bucket.key_of(&message) else { continue };
+            let Some((key, operation)) = self.bucket.key_of(&message) else { continue };
+            let is_over = operation.is_end();
             if key.starts_with("node.") {
                 if let Some(beat) = NodeBeat::decode(&message.payload).filter(|_| !is_over) {
                     nodes.insert(beat.node.clone(), (beat, written));

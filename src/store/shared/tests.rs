@@ -2,10 +2,12 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use async_nats::HeaderMap;
 use proptest::prelude::*;
 
 use super::{
     messages::{HaltMessage, LONGEST, UnreadableMessage, token_of},
+    publication::KeyOperation,
     table::{Aging, HaltTable, Heard, UnstoredChange},
 };
 use crate::{
@@ -222,6 +224,28 @@ fn a_message_says_which_run_it_is_about_or_is_passed_over() {
     }
     let long = " ".repeat(LONGEST + 1);
     assert_eq!(HaltMessage::decode(long.as_bytes(), false), Err(UnreadableMessage::TooLong));
+}
+
+#[test]
+fn only_a_deletion_ends_a_halt_or_a_claim() {
+    assert_eq!(KeyOperation::of(None), KeyOperation::Put);
+    for (texts, expected) in [
+        (&[][..], KeyOperation::Put),
+        (&["PUT"], KeyOperation::Put),
+        (&["DEL"], KeyOperation::End),
+        (&["PURGE"], KeyOperation::End),
+        (&[""], KeyOperation::Unknown),
+        (&["del"], KeyOperation::Unknown),
+        (&["DELETE"], KeyOperation::Unknown),
+        (&["FOO"], KeyOperation::Unknown),
+        (&["FOO", "DEL"], KeyOperation::Unknown),
+    ] {
+        let mut headers = HeaderMap::new();
+        for text in texts {
+            headers.append("KV-Operation", *text);
+        }
+        assert_eq!(KeyOperation::of(Some(&headers)), expected, "{texts:?}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::{
     core::ClusterCore,
     error::ClusterError,
     messages::{HaltMessage, token_of},
+    publication::KeyOperation,
     table::Heard,
 };
 use crate::store::freshness;
@@ -114,7 +115,8 @@ async fn follow(core: &ClusterCore, position: &mut ReadPosition) -> Result<(), C
 fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
     let info = message.info().ok()?;
     let (number, written) = (info.stream_sequence, info.published.unix_timestamp());
-    let (key, is_over) = core.bucket.key_of(message)?;
+    let (key, operation) = core.bucket.key_of(message)?;
+    let is_over = operation.is_end();
     if key.starts_with("node.") {
         match NodeBeat::decode(&message.payload) {
             Some(beat) => core.hear_beat(beat, written),
@@ -126,6 +128,12 @@ fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
     if key.starts_with("drain.") {
         core.hear_drain(key, &message.payload);
         return Some(number);
+    }
+    if operation == KeyOperation::Unknown {
+        tracing::error!(
+            key,
+            "a message in the store of the cluster has a `KV-Operation` that this version does not know, and ends nothing"
+        );
     }
     if key.starts_with("run.") {
         if let Some(claims) = &core.claims {

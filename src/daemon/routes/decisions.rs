@@ -12,7 +12,7 @@ use super::{
         BodySchema::{AnyObject, One},
         Operation, Parameter, RequestLimit, ResponseContent, Route, RouteMethod, ok,
     },
-    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION, off_the_way},
+    shared::{INVALID_QUERY, NO_HISTORY, ONE_WORKSPACE, UNKNOWN_DECISION, list_limit, off_the_way},
     stream::verdict,
 };
 use crate::{
@@ -28,9 +28,6 @@ use crate::{
     },
     model::{Verdict, WorkspaceId},
 };
-
-/// How many decisions are listed by default.
-const DEFAULT_LIMIT: usize = 100;
 
 /// The largest `limit` of a list.
 const MAX_LIMIT: usize = 4000;
@@ -187,11 +184,7 @@ async fn list(
     State(state): State<Arc<DaemonState>>,
     ApiQuery(query): ApiQuery<DecisionsQuery>,
 ) -> Result<Json<DecisionsView>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        let message = format!("the limit {limit} is out of range");
-        return Err(ApiError::bad_request("bad_query", message, format!("use 1 to {MAX_LIMIT}")));
-    }
+    let limit = list_limit(query.limit, MAX_LIMIT)?;
     let filter = DecisionFilter {
         workspace: query.workspace_id.as_deref().map(workspace_id).transpose()?,
         run: query.run_id,

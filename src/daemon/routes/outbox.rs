@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{
     extract::ApiQuery,
     operation::{BodySchema::One, Operation, Parameter, ResponseContent, RouteMethod, SuccessResponse},
-    shared::{BODY_ERRORS, INVALID_BODY, INVALID_QUERY, NO_OUTBOX},
+    shared::{BODY_ERRORS, INVALID_BODY, INVALID_QUERY, NO_OUTBOX, list_limit},
 };
 use crate::{
     daemon::{
@@ -27,9 +27,6 @@ use crate::{
     },
     orchestrator::{Orchestrator, OutboxEvent, OutboxSelection},
 };
-
-/// How many events are listed by default.
-const DEFAULT_LIMIT: usize = 100;
 
 /// The largest `limit` of a list.
 const MAX_LIMIT: usize = 10_000;
@@ -192,11 +189,7 @@ async fn list(
     State(state): State<Arc<DaemonState>>,
     ApiQuery(query): ApiQuery<OutboxQuery>,
 ) -> Result<Json<OutboxView>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        let message = format!("the limit {limit} is out of range");
-        return Err(ApiError::bad_request("bad_query", message, format!("use 1 to {MAX_LIMIT}")));
-    }
+    let limit = list_limit(query.limit, MAX_LIMIT)?;
     if let Some(unknown) = query.state.as_deref().filter(|state| !STATES.contains(state)) {
         let hint = format!("use one of {}", STATES.join(", "));
         return Err(ApiError::bad_request("bad_query", format!("unknown state {unknown:?}"), hint));

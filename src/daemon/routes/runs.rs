@@ -6,7 +6,10 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::extract::{ApiQuery, PathParameter, workspace_id};
+use super::{
+    extract::{ApiQuery, PathParameter, workspace_id},
+    shared::{MAX_RUNS, list_limit},
+};
 use crate::{
     CancelSummary, RunFilter, RunStatus,
     daemon::{
@@ -16,12 +19,6 @@ use crate::{
     },
     model::{RunId, WorkspaceId},
 };
-
-/// How many runs are listed by default.
-const DEFAULT_LIMIT: usize = 100;
-
-/// The largest `limit` of a list of runs.
-pub(super) const MAX_LIMIT: usize = 10_000;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,11 +70,7 @@ pub(super) async fn list(
     State(state): State<Arc<DaemonState>>,
     ApiQuery(query): ApiQuery<ListRunsQuery>,
 ) -> Result<Json<RunsView>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        let message = format!("the limit {limit} is out of range");
-        return Err(ApiError::bad_request("bad_query", message, format!("use 1 to {MAX_LIMIT}")));
-    }
+    let limit = list_limit(query.limit, MAX_RUNS)?;
     let workspace = query.workspace_id.as_deref().map(workspace_id).transpose()?;
     let list = state.orchestrator.runs(RunFilter { workspace, limit }).await;
     Ok(Json(RunsView { runs: list.runs, left_out: list.left_out }))

@@ -4,10 +4,7 @@
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{
-    operation::{ErrorResponse, Parameter},
-    runs::MAX_LIMIT,
-};
+use super::operation::{ErrorResponse, Parameter};
 use crate::{daemon::error::ApiError, model::DialectName};
 
 /// Does what takes a while, or asks the disk, on a thread that no event waits for. It ends without a result only while the runtime
@@ -16,6 +13,22 @@ pub(super) async fn off_the_way<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     spawn_blocking(work).await.map_err(|_| ApiError::shutting_down())
+}
+
+/// How much a list has at most by default, as the descriptions of the parameters say.
+const DEFAULT_LIMIT: usize = 100;
+
+/// The largest `limit` of a list of runs.
+pub(super) const MAX_RUNS: usize = 10_000;
+
+/// How much a list may have at most: what is asked for, of 1 to `max`.
+pub(super) fn list_limit(asked: Option<usize>, max: usize) -> Result<usize, ApiError> {
+    let limit = asked.unwrap_or(DEFAULT_LIMIT);
+    if (1..=max).contains(&limit) {
+        return Ok(limit);
+    }
+    let message = format!("the limit {limit} is out of range");
+    Err(ApiError::bad_request("bad_query", message, format!("use 1 to {max}")))
 }
 
 /// The pattern of ids, as the schema of events has it.
@@ -37,7 +50,7 @@ pub(super) const RUN_ID: Parameter = Parameter::path("id", "The ID of the run", 
 pub(super) const RUN_LIMIT: Parameter = Parameter::query(
     "limit",
     "The maximum number of runs, 100 by default",
-    || json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT }),
+    || json!({ "type": "integer", "minimum": 1, "maximum": MAX_RUNS }),
 );
 pub(super) const VERDICT: Parameter =
     Parameter::query("verdict", "Only what ends with this verdict", any_string);

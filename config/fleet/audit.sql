@@ -61,7 +61,9 @@ select edge.node, seen.received as seen, state.at as state_at,
         + jsonb_array_length(hookyard.list(state.line #> '{state,required_missing}')) as broken,
     hookyard.number(state.line #> '{state,failed_open}') as failed_open,
     hookyard.number(state.line #> '{state,audit,shipping,waiting}') as waiting,
-    day.verdicts, day.blocked
+    day.verdicts, day.blocked,
+    hookyard.number(state.line #> '{state,audit,shipping,dropped}') as dropped,
+    hookyard.number(state.line #> '{state,bundle,copy_changes}') as copy_changes
 from (select distinct split_part(file, '/', 1) as node from hookyard.loaded) as edge
 left join lateral (
     select lines.received from hookyard.lines where lines.node = edge.node order by lines.received desc limit 1

@@ -155,7 +155,7 @@ impl BundleManifest {
     }
 
     /// Returns an error if this hookyard is too old for it.
-    pub(super) fn check_hookyard(&self) -> Result<(), BundleRejection> {
+    pub(crate) fn check_hookyard(&self) -> Result<(), BundleRejection> {
         let own = env!("CARGO_PKG_VERSION");
         if is_at_least(own, &self.min_hookyard) == Some(true) {
             return Ok(());

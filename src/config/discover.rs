@@ -188,9 +188,18 @@ fn hook_files_below(workspace: &WorkspaceFiles, directory: &Path, opened: OwnedF
 }
 
 fn has_keys_of_hooks(workspace: &WorkspaceFiles, file: &Path) -> bool {
-    let Ok(bytes) = workspace.bytes(file, LARGEST_LOOKED_AT) else { return false };
-    let has = |key: &[u8]| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
-    has(b"events:") && has(b"handler:")
+    workspace.bytes(file, LARGEST_LOOKED_AT).is_ok_and(|bytes| is_meant_as_hook(&bytes))
+}
+
+/// Whether YAML or JSON is meant as a hook file: one of the two keys that each must have is in it. Where it cannot be read,
+/// their words decide.
+pub(crate) fn is_meant_as_hook(text: &[u8]) -> bool {
+    let keys = ["events", "handler"];
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    match serde_yaml::from_slice::<serde_yaml::Value>(text) {
+        Ok(read) => keys.iter().any(|key| read.get(key).is_some()),
+        Err(_) => keys.iter().any(|key| memchr::memmem::find(text, key.as_bytes()).is_some()),
+    }
 }
 
 /// Whether a file is a hook file by its name. Hidden files are, as for the agent itself; only the locks of Emacs and the

@@ -71,6 +71,8 @@ pub(crate) use content::hash_of_all;
 pub(crate) use declared_roots::DeclaredRoots;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use digests::sha256;
+#[cfg(feature = "cli")]
+pub(crate) use discover::is_meant_as_hook;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::nearest_of;
 pub use discover::{HOOK_FILES, nearest_workspace};

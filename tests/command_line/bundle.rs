@@ -118,6 +118,46 @@ fn what_may_not_be_in_a_bundle_is_refused_with_its_name() {
 }
 
 #[test]
+fn no_hook_file_is_left_out_in_silence() {
+    let flow = "{name: lost, events: [before_tool_dispatch], handler: {type: rule, deny: 'true', reason: \"'no'\"}}\n";
+    let lost = RULE.replace("NAME", "lost");
+    // A directory with one file, and how the build ends: with its hook, or with an error that has these words.
+    let loaded = [
+        ("key in quotes", lost.replace("events:", "\"events\":")),
+        ("room before the colon", lost.replace("events:", "events :")),
+        ("a mapping in a line", flow.to_owned()),
+        ("a byte order mark", format!("\u{feff}{lost}")),
+    ];
+    for (what, text) in loaded {
+        let place = Place::new();
+        place.write("guards/more/lost.yaml", &text);
+        let done = place.build(1, "x.tar.gz");
+        assert!(done.code == Some(0) && done.out.contains("3 hooks"), "{what}: {}{}", done.out, done.err);
+    }
+    let json = r#"{"name": "lost", "events": ["before_tool_dispatch"], "handler": {"type": "rule"}}"#;
+    let refused = [
+        ("guards/more/lost.yaml", lost.replace("events:", "event:"), "`events` is missing"),
+        ("guards/more/lost.yaml", lost.replace("handler:", "handlers:"), "`handler` is missing"),
+        ("guards/more/lost.yaml", format!("{lost}  x\n"), "lost.yaml:"),
+        ("guards/more/lost.json", json.to_owned(), "no workspace would load"),
+        ("guards/core/.openharness/hooks/lost.json", json.to_owned(), "no workspace would load"),
+        ("guards/core/.openharness/hooks/lost.YAML", lost.clone(), "no workspace would load"),
+        ("guards/core/.openharness/hook/lost.yaml", flow.to_owned(), "no workspace would load"),
+    ];
+    for (file, text, words) in refused {
+        let place = Place::new();
+        place.write(file, &text);
+        let said = place.refused();
+        assert!(said.contains(words), "{file}: {said}");
+    }
+    // Data is data.
+    let place = Place::new();
+    place.write("guards/core/data/list.json", "{\"tools\": []}");
+    place.write("guards/core/data/list.yaml", "tools: []\n");
+    assert_eq!(place.build(1, "x.tar.gz").code, Some(0));
+}
+
+#[test]
 fn a_change_is_shown_by_hooks_and_by_lines() {
     let place = Place::new();
     place.build(1, "one.tar.gz");
@@ -162,6 +202,12 @@ fn keys_are_private_and_several_sign() {
     assert_eq!((verify(&keys[0]).code, verify(&keys[1]).code), (Some(0), Some(1)));
     place.good(&["bundle", "sign", "one.tar.gz", "--key", "b"]);
     assert_eq!((verify(&keys[0]).code, verify(&keys[1]).code), (Some(0), Some(0)));
+    let newer =
+        ["bundle", "build", "guards", "--name", "acme/guards", "--version", "3", "--expires", "never"];
+    place.good(&[&newer[..], &["--min-hookyard", "99.0", "--output", "newer.tar.gz"]].concat());
+    place.good(&["bundle", "sign", "newer.tar.gz", "--key", "a"]);
+    let newer = place.run(&["bundle", "verify", "newer.tar.gz", "--key", &keys[0]]);
+    assert!(newer.code == Some(1) && newer.err.contains("it needs hookyard 99.0 or later"), "{}", newer.err);
     // A signature is of one archive.
     place.build(2, "one.tar.gz");
     let other = verify(&keys[0]);

@@ -49,6 +49,8 @@ class Edge(unittest.TestCase):
             ([state(bundle={"standing": "expired"})], ["bundle expired"]),
             ([state(bundle={"error": "it is older"})], ["bundle"]),
             ([state(bundle={"version": 3})], []),
+            ([state(bundle={"copy_changes": 1, "last_copy_change": "`x.sh` was changed"})], ["somebody changed its copy of the bundle once"]),
+            ([state(audit={"shipping": {"dropped": 3}})], ["3 of its lines are lost"]),
             ([state(broken=[1], not_loaded=[1])], ["broken or missing"]),
             ([state(), verdict(1, "untrusted")], ["hook guard ended as untrusted in 1 of its last 1 verdicts"]),
             ([verdict(1, "untrusted"), state(started_at=NOW + 1)], []),

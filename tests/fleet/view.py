@@ -31,8 +31,12 @@ class State:
     # Workspaces and hook files with errors, and required hooks that are missing.
     broken: int = 0
     failed_open: int | None = None
-    # Lines that were not shipped yet.
+    # Lines that were not shipped yet, and those that no longer had room.
     waiting: int = 0
+    dropped: int = 0
+    # How often files of its verified copy were found changed since its start, and what last.
+    copy_changes: int = 0
+    copy_change: str | None = None
     started_at: float = 0.0
 
     @classmethod
@@ -49,6 +53,9 @@ class State:
             sum(len(state.get(key, [])) for key in ("broken", "not_loaded", "required_missing")),
             int(state["failed_open"]),
             int(shipping.get("waiting", 0)),
+            int(shipping.get("dropped", 0)),
+            int(bundle.get("copy_changes", 0)),
+            bundle.get("last_copy_change"),
             float(state.get("started_at", 0)),
         )
 
@@ -121,6 +128,11 @@ class EdgeView:
             found.append(f"bundle: {state.error}")
         if state.broken and state.standing == "current":
             found.append(f"broken or missing: {state.broken} workspaces, hook files or required hooks")
+        if state.copy_changes:
+            times = "once" if state.copy_changes == 1 else f"{state.copy_changes} times"
+            found.append(f"somebody changed its copy of the bundle {times}: {state.copy_change or 'no reason'}")
+        if state.dropped:
+            found.append(f"{state.dropped} of its lines are lost: more waited than there was room for, or they could not be written")
         for (hook, ended), count in self.failing.most_common(2):
             found.append(f"hook {hook} ended as {ended} in {count} of its last {len(self.recent)} verdicts")
         if self.unreadable:

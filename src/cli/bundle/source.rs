@@ -5,6 +5,7 @@ use std::{fs, io::Read, os::unix::fs::PermissionsExt, path::Path};
 use super::super::{exit::CliError, paths::display_path};
 use crate::{
     bundle::{BundleFile, BundlePath},
+    config,
     model::io_reason,
 };
 
@@ -33,13 +34,14 @@ pub(super) fn files_of(directory: &Path) -> Result<Vec<BundleFile>, CliError> {
     let mut files: Vec<BundleFile> = Vec::new();
     for (path, bytes, is_executable) in reader.files {
         let path = in_bundle(&path, &packs);
-        if is_hook_file(&path, &bytes) && !is_in_hooks(&path) {
+        if is_hook_file(&path, &bytes) && !is_loaded(&path) {
             return Err(CliError::with_help(
                 format!(
                     "{} is a hook file that no workspace would load",
                     display_path(&directory.join(&path))
                 ),
-                "move it to `.openharness/hooks/` of a workspace, or directly into the directory of a pack",
+                "move it to `.openharness/hooks/` of a workspace, or directly into the directory of a pack, with the ending \
+                 `.yaml`; data needs another ending",
             ));
         }
         let name = BundlePath::new(&path).map_err(|why| {
@@ -145,18 +147,20 @@ fn in_bundle(path: &str, packs: &[String]) -> String {
     }
 }
 
+/// Whether the loader takes a file for a hook file, by its ending.
 fn is_yaml(path: &str) -> bool {
     [".yaml", ".yml"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// Whether a file is a hook file by its keys.
+/// Whether a file is meant as a hook file. Also with an ending that the loader passes over.
 fn is_hook_file(path: &str, bytes: &[u8]) -> bool {
-    let has = |key: &[u8]| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
-    is_yaml(path) && has(b"events:") && has(b"handler:")
+    let lower = path.to_ascii_lowercase();
+    [".yaml", ".yml", ".json"].iter().any(|ending| lower.ends_with(ending)) && config::is_meant_as_hook(bytes)
 }
 
-fn is_in_hooks(path: &str) -> bool {
+/// Whether a workspace loads it.
+fn is_loaded(path: &str) -> bool {
     let Some((directory, _)) = path.rsplit_once('/') else { return false };
     let hooks = HOOKS.trim_end_matches('/');
-    directory == hooks || directory.ends_with(&format!("/{hooks}"))
+    is_yaml(path) && (directory == hooks || directory.ends_with(&format!("/{hooks}")))
 }

@@ -29,7 +29,7 @@ Exit codes: 0 a machine with these keys takes it now; 1 it does not.";
 
 /// Check an archive as a machine does before it takes it
 ///
-/// Checks its signature, its name if `bundle.name` is set, its time, each file and each hook. Without `--key`, the keys are
+/// Checks its signature, its name if `bundle.name` is set, its time, the hookyard that it needs, each file and each hook. Without `--key`, the keys are
 /// those of the settings.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
@@ -66,6 +66,7 @@ impl VerifyAction {
         let refuse = |refusal| refused(&self.archive, &refusal);
         let signed_by = trust.check(signed).map_err(refuse)?;
         check_time(&signed.statement, BundleTime::of(SystemTime::now())).map_err(refuse)?;
+        found.bundle.manifest.check_hookyard().map_err(refuse)?;
         let environment = |name: &str| std::env::var(name).ok();
         let hooks = config::check_bundle(&found.bundle, &settings, &environment).map_err(refuse)?;
         let manifest = &found.bundle.manifest;

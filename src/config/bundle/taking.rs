@@ -52,20 +52,21 @@ impl BundleStore {
         }
         check_time(&signed.statement, now)?;
         if older == OlderBundles::Refused {
-            for former in self.former_versions(state.as_ref(), trust)? {
+            for former in self.former_versions(state.as_ref(), signed, trust)? {
                 check_version(&signed.statement, &former.name, former.version)?;
             }
         }
         Ok(false)
     }
 
-    /// What a bundle must be newer than: the versions that keys of the settings have signed, of the bundle that the settings
+    /// What a bundle that is offered must be newer than: the versions that keys of the settings have signed, of the bundle that the settings
     /// name. A key that was revoked has no say, as it may have been used for the highest version there is.
     ///
     /// Returns an error if it cannot be told of which version a bundle was in force.
     fn former_versions(
         &self,
         state: Option<&WrittenState>,
+        offered: &SignedStatement,
         trust: &BundleTrust,
     ) -> Result<Vec<TakenVersion>, BundleRejection> {
         let mut former = match state {
@@ -73,16 +74,18 @@ impl BundleStore {
                 let known = state.versions.iter().filter(|(key, _)| trust.has(key));
                 known.map(|(_, version)| version.clone()).collect()
             }
-            _ => self.versions_on_disk(state, trust)?,
+            _ => self.versions_on_disk(state, offered, trust)?,
         };
         former.retain(|former| trust.name.as_ref().is_none_or(|name| *name == former.name));
         Ok(former)
     }
 
-    /// The same from the statements that are kept, where no record says so.
+    /// The same from the statements that are kept, where no record says so. If the record is gone, what was in force may be
+    /// taken once more: it is the newest of what is kept then.
     fn versions_on_disk(
         &self,
         state: Option<&WrittenState>,
+        offered: &SignedStatement,
         trust: &BundleTrust,
     ) -> Result<Vec<TakenVersion>, BundleRejection> {
         let statement = |archive: &str| {
@@ -90,7 +93,11 @@ impl BundleStore {
             SignedStatement::read(&bytes).ok()
         };
         let kept: Vec<SignedStatement> = match state {
-            None => self.kept_archives().iter().filter_map(|archive| statement(archive)).collect(),
+            None => {
+                let archives = self.kept_archives();
+                let others = archives.iter().filter(|archive| **archive != offered.statement.archive);
+                others.filter_map(|archive| statement(archive)).collect()
+            }
             Some(state) => {
                 let found = statement(&state.archive).ok_or_else(|| {
                     let why = format!(

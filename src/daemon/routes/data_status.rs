@@ -255,7 +255,7 @@ pub(super) static SHIPPING_STATUS: Component = Component::built("ShippingStatus"
             ("shipped", unsigned_as("int64", "The number of lines that it has taken since the start.")),
             ("waiting", unsigned_as("int64", "The number of lines that wait.")),
             ("waiting_bytes", unsigned_as("int64", "Their size, in bytes.")),
-            ("dropped", unsigned_as("int64", "The number of lines lost since the start.")),
+            ("dropped", unsigned_as("int64", "The number of lines lost, those before the start among them.")),
             ("error", optional_string("Why the last request failed, if it did.")),
         ],
         &["error"],

@@ -28,6 +28,9 @@ const DIRECTORY: &str = "ship";
 /// The file that says how far lines are shipped.
 const CURSOR: &str = "cursor";
 
+/// The file that says how many lines were dropped.
+const DROPPED: &str = "dropped";
+
 /// The file with what tells these lines from those of another directory.
 const ID: &str = "id";
 
@@ -196,6 +199,19 @@ impl SpoolDirectory {
 
     pub(super) fn write_cursor(&self, place: SpoolPlace) -> io::Result<()> {
         self.write_small(CURSOR, &place.to_string())
+    }
+
+    /// How many lines were dropped, by this and former processes.
+    pub(super) fn dropped(&self) -> u64 {
+        self.small_text(DROPPED).and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Writes down that so many more were. Another process may have written of its own meanwhile.
+    pub(super) fn add_dropped(&self, lines: u64) -> io::Result<()> {
+        if lines == 0 {
+            return Ok(());
+        }
+        self.write_small(DROPPED, &self.dropped().saturating_add(lines).to_string())
     }
 
     /// Takes the lock of who ships; none if another process has it.

@@ -63,7 +63,7 @@ struct SpoolFiles {
     open: Option<u64>,
     /// When the oldest of the lines was added by this process.
     since: Option<Instant>,
-    /// Lines that were dropped since the daemon started.
+    /// Lines that were dropped since there is the directory: the server hears of them also if the process is killed before.
     dropped: u64,
     shipped: u64,
     /// The files that cannot be read, each of which is reported once.
@@ -109,12 +109,13 @@ impl Spool {
     /// Returns an error if that is impossible, or if others may write to it.
     pub(in crate::daemon) fn make(data: &Path, most: u64) -> io::Result<Self> {
         let directory = SpoolDirectory::make(data)?;
+        let files = SpoolFiles { dropped: directory.dropped(), ..SpoolFiles::default() };
         Ok(Self {
             most,
             former: directory.cursor().map_or(0, |place| place.number),
             directory,
             open: Mutex::default(),
-            files: Mutex::default(),
+            files: Mutex::new(files),
             last: Mutex::default(),
             lock: Mutex::default(),
             added: Notify::new(),
@@ -153,7 +154,7 @@ impl Spool {
                 files.is_failing = false;
             }
             Err(error) => {
-                files.dropped += count;
+                self.count_dropped(&mut files, count);
                 RecordsLost::ShipWrite.emit(count);
                 if !std::mem::replace(&mut files.is_failing, true) {
                     tracing::error!(%error, lines = count, "lines for shipping cannot be written, and are lost");
@@ -215,7 +216,7 @@ impl Spool {
             dropped.push(oldest.number());
         }
         if lines > 0 {
-            files.dropped += lines;
+            self.count_dropped(files, lines);
             RecordsLost::ShipFull.emit(lines);
             tracing::error!(
                 lines,
@@ -223,6 +224,13 @@ impl Spool {
             );
         }
         dropped
+    }
+
+    fn count_dropped(&self, files: &mut SpoolFiles, lines: u64) {
+        files.dropped += lines;
+        if let Err(error) = self.directory.add_dropped(lines) {
+            tracing::warn!(%error, lines, "the number of dropped lines cannot be written; after a restart it is missing");
+        }
     }
 
     /// Takes the files that other processes have left.
@@ -341,7 +349,7 @@ impl Spool {
             *open = None;
         }
         let lines = lost.lines_left();
-        files.dropped += lines;
+        self.count_dropped(&mut files, lines);
         RecordsLost::ShipWrite.emit(lines);
         let file = self.directory.path(lost.number());
         tracing::error!(%error, lines, file = %file.display(), "lines for shipping are lost: their file is gone or cut");
@@ -353,7 +361,7 @@ impl Spool {
             let refused = refused.min(batch.lines);
             let mut files = self.files.lock();
             files.shipped += batch.lines - refused;
-            files.dropped += refused;
+            self.count_dropped(&mut files, refused);
             LinesShipped(batch.lines - refused).emit();
             RecordsLost::ShipRefused.emit(refused);
         }

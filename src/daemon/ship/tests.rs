@@ -120,6 +120,22 @@ fn a_batch_that_is_dropped_meanwhile_is_not_counted_as_shipped() {
 }
 
 #[test]
+fn a_killed_process_takes_no_count_of_dropped_lines_along() {
+    let data = TempDir::new().unwrap();
+    for total in [4, 9] {
+        let small = Spool::make(data.path(), 8).unwrap();
+        adopts_all(&small);
+        for _ in 0..6 {
+            small.add(b"222\n").unwrap();
+        }
+        assert!(small.counts().dropped >= total, "{:?}", small.counts());
+        let dropped = small.counts().dropped;
+        drop(small);
+        assert_eq!(Spool::make(data.path(), 8).unwrap().counts().dropped, dropped);
+    }
+}
+
+#[test]
 fn only_one_process_ships_and_the_other_takes_over() {
     let data = TempDir::new().unwrap();
     let first = spool(data.path());

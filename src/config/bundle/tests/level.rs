@@ -178,6 +178,24 @@ fn an_older_version_needs_a_word() {
 }
 
 #[test]
+fn what_was_in_force_is_taken_again_where_the_record_of_it_is_lost() {
+    let machine = TestMachine::new();
+    let record = machine.directory.path().join("data/bundle/state.json");
+    machine.take(&machine.offer(6), START).unwrap();
+    machine.take(&machine.offer(7), START).unwrap();
+    for spoiled in [None, Some(""), Some("{\"v\":1,\"new\":true}")] {
+        fs::remove_file(&record).unwrap();
+        if let Some(text) = spoiled {
+            fs::write(&record, text).unwrap();
+        }
+        assert_eq!(block(&machine.level(START)), Some(FailurePolicy::Deny), "{spoiled:?}");
+        assert_eq!(machine.take(&machine.offer(6), START).unwrap_err().kind, RejectionKind::Older);
+        machine.take(&machine.offer(7), START).unwrap();
+        assert_eq!((machine.version(), block(&machine.level(START))), (Some(7), None), "{spoiled:?}");
+    }
+}
+
+#[test]
 fn a_stale_bundle_does_what_the_settings_say_and_a_clock_set_back_revives_nothing() {
     let mut machine = TestMachine::new();
     machine.take(&machine.offer(1), START).unwrap();

@@ -48,11 +48,11 @@ export class Events {
     }
     /** A tool ran; give the model the `payload` of the outcome. */
     afterToolDispatch(event, options) {
-        return this.#send("after_tool_dispatch", event, { ...fieldsOf(event.tool), tool_output: event.output }, options);
+        return this.#send("after_tool_dispatch", event, { tool_output: event.output, ...fieldsOf(event.tool) }, options);
     }
     /** A tool failed; `error` is for people and models to read. */
     toolFailed(event, options) {
-        return this.#send("tool_failed", event, { ...fieldsOf(event.tool), error: event.error }, options);
+        return this.#send("tool_failed", event, { error: event.error, ...fieldsOf(event.tool) }, options);
     }
     /** The host is about to ask a person whether a tool may run; hooks may answer in the person's place. */
     permissionRequested(event, options) {
@@ -88,8 +88,8 @@ export class Events {
     }
     #send(kind, place, fields, options) {
         const { run, session = run, workspace, cwd, id, wait } = place;
-        const ids = { session_id: session, run_id: run, workspace_id: workspace, event_id: id };
-        return this.dispatch({ event: kind, ...ids, cwd, wait, ...fields }, options);
+        const sent = { event: kind, session_id: session, run_id: run, workspace_id: workspace, event_id: id, cwd, wait };
+        return this.dispatch(Object.assign(sent, fields), options);
     }
 }
 function fieldsOf(tool) {

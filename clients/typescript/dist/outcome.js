@@ -34,9 +34,10 @@ export function readOutcome(answer, event) {
         throw badAnswer("its `reason` is not a text");
     if (typeof suppress_output !== "boolean")
         throw badAnswer("its `suppress_output` is not a boolean");
-    const outcome = answer;
     const proceeds = verdict === "proceed" || verdict === "allow";
-    return { ...outcome, notes, proceeds, payload: payloadOf(event, patched) };
+    // Nobody else has the answer. A copy, `{ ...answer }`, takes longer than all that is done here.
+    const more = { notes: notes, proceeds, payload: payloadOf(event, patched) };
+    return Object.assign(answer, more);
 }
 /** The outcome of an event without a verdict of hooks. */
 export function outcomeWithout(problem, event, verdict) {

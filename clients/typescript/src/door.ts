@@ -4,7 +4,7 @@ import type { CanonicalEvent } from "./schema.js";
 
 /** An event on its way. */
 export interface Flight {
-  /** The outcome as it came. Rejects with a `Problem`, or with the reason of `cancel`. */
+  /** The outcome as it came, which nobody else has. Rejects with a `Problem`, or with the reason of `cancel`. */
   answer: Promise<unknown>;
   /** Ends the event with this reason, and its hooks. */
   cancel(reason: unknown): void;

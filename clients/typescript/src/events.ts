@@ -109,12 +109,12 @@ export abstract class Events {
 
   /** A tool ran; give the model the `payload` of the outcome. */
   afterToolDispatch<O>(event: Place & { tool: ToolCall; output?: O }, options?: CallOptions): Promise<Outcome<O>> {
-    return this.#send("after_tool_dispatch", event, { ...fieldsOf(event.tool), tool_output: event.output }, options);
+    return this.#send("after_tool_dispatch", event, { tool_output: event.output, ...fieldsOf(event.tool) }, options);
   }
 
   /** A tool failed; `error` is for people and models to read. */
   toolFailed(event: Place & { tool: ToolCall; error?: string }, options?: CallOptions): Promise<Outcome> {
-    return this.#send("tool_failed", event, { ...fieldsOf(event.tool), error: event.error }, options);
+    return this.#send("tool_failed", event, { error: event.error, ...fieldsOf(event.tool) }, options);
   }
 
   /** The host is about to ask a person whether a tool may run; hooks may answer in the person's place. */
@@ -159,8 +159,8 @@ export abstract class Events {
 
   #send<T>(kind: EventKind, place: Place, fields: Fields, options?: CallOptions): Promise<Outcome<T>> {
     const { run, session = run, workspace, cwd, id, wait } = place;
-    const ids = { session_id: session, run_id: run, workspace_id: workspace, event_id: id };
-    return this.dispatch<T>({ event: kind, ...ids, cwd, wait, ...fields } as CanonicalEvent, options);
+    const sent = { event: kind, session_id: session, run_id: run, workspace_id: workspace, event_id: id, cwd, wait };
+    return this.dispatch<T>(Object.assign(sent, fields) as CanonicalEvent, options);
   }
 }
 

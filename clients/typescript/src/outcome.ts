@@ -47,9 +47,10 @@ export function readOutcome<T>(answer: unknown, event: CanonicalEvent): Outcome<
   if (!Array.isArray(notes) || !Array.isArray(hooks)) throw badAnswer("its `notes` or `hooks` are not a list");
   if (reason !== undefined && typeof reason !== "string") throw badAnswer("its `reason` is not a text");
   if (typeof suppress_output !== "boolean") throw badAnswer("its `suppress_output` is not a boolean");
-  const outcome = answer as unknown as CanonicalOutcome;
   const proceeds = verdict === "proceed" || verdict === "allow";
-  return { ...outcome, notes, proceeds, payload: payloadOf(event, patched) as T };
+  // Nobody else has the answer. A copy, `{ ...answer }`, takes longer than all that is done here.
+  const more = { notes: notes as Note[], proceeds, payload: payloadOf(event, patched) as T };
+  return Object.assign(answer as unknown as CanonicalOutcome, more);
 }
 
 /** The outcome of an event without a verdict of hooks. */

@@ -72,30 +72,23 @@ export class Hookyard extends Events {
     const lastRetry = Math.min(deadline, start + limits.retryForMs);
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       signal?.throwIfAborted();
+      const flight = this.#door.ask(text, trace, event);
+      const timer = setTimeout(() => flight.cancel(late(limits.timeoutMs)), deadline - performance.now());
+      const abort = (): void => flight.cancel(signal?.reason);
+      signal?.addEventListener("abort", abort);
+      let wait: number;
       try {
-        return await this.#attempt(event, text, trace, deadline - performance.now(), limits, signal);
+        return await flight.answer;
       } catch (error) {
         const mayRetry = error instanceof Problem && (error.retry === "safe" || (error.retry === "may_repeat" && hasId));
         if (!mayRetry) throw error;
-        const wait = Math.max(pause, error.retryAfter * 1000);
+        wait = Math.max(pause, error.retryAfter * 1000);
         if (performance.now() + wait >= lastRetry) throw error;
-        await sleep(wait, undefined, signal && { signal });
+      } finally {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
       }
-    }
-  }
-
-  async #attempt(
-    event: CanonicalEvent, text: string, trace: string | undefined, left: number, { timeoutMs }: Limits, signal?: AbortSignal,
-  ): Promise<unknown> {
-    const flight = this.#door.ask(text, trace, event);
-    const timer = setTimeout(() => flight.cancel(late(timeoutMs)), left);
-    const abort = (): void => flight.cancel(signal?.reason);
-    signal?.addEventListener("abort", abort);
-    try {
-      return await flight.answer;
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
+      await sleep(wait, undefined, signal && { signal });
     }
   }
 

@@ -5,6 +5,12 @@ import type { Session } from "./types";
 
 const STORED = "hookyard-page-token";
 
+/// How long a stream may be silent: the daemon sends something each second.
+const MOST_SILENCE_MS = 10_000;
+
+/// How long an answer may take.
+const MOST_ANSWER_MS = 60_000;
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -36,13 +42,35 @@ async function failure(response: Response): Promise<ApiError> {
   }
 }
 
+function unreachable(): ApiError {
+  return new ApiError(0, "unreachable", "the daemon does not answer", "it may be stopped, hang, or be replaced just now");
+}
+
+/// What `work` comes to with a signal that also gives up once `alive` was not called for so long: a daemon that hangs keeps its
+/// connections, and what it sent last must not pass for news.
+async function within<T>(limit: number, signal: AbortSignal | undefined, work: (signal: AbortSignal, alive: () => void) => Promise<T>): Promise<T> {
+  const silent = new AbortController();
+  let timer = 0;
+  const alive = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), limit);
+  };
+  alive();
+  try {
+    return await work(AbortSignal.any(signal ? [silent.signal, signal] : [silent.signal]), alive);
+  } catch (error) {
+    throw silent.signal.aborted && !signal?.aborted ? unreachable() : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   const token = localStorage.getItem(STORED);
   if (token !== null) headers.set("x-hookyard-page", token);
   const response = await fetch(path, { ...init, headers, credentials: "same-origin", cache: "no-store" }).catch((error) => {
-    if (init.signal?.aborted) throw error;
-    throw new ApiError(0, "unreachable", "the daemon does not answer", "it may be stopped, or being replaced");
+    throw init.signal?.aborted ? error : unreachable();
   });
   if (response.ok) return response;
   const error = await failure(response);
@@ -55,12 +83,12 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await send(path, signal ? { signal } : {})).json();
+  return within(MOST_ANSWER_MS, signal, async (limited) => (await send(path, { signal: limited })).json());
 }
 
 /// The same with every digit of its numbers, for `prettyExact`.
 export async function getExact<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return parseExact<T>(await (await send(path, signal ? { signal } : {})).text());
+  return parseExact<T>(await within(MOST_ANSWER_MS, signal, async (limited) => (await send(path, { signal: limited })).text()));
 }
 
 /// Changes the daemon, and returns what it answers.
@@ -101,23 +129,26 @@ export function onOtherTab(call: () => void): void {
   });
 }
 
-/// Follows a stream of server-sent events until it ends or is aborted.
+/// Follows a stream of server-sent events until it ends, is silent for too long or is aborted.
 export async function follow(path: string, event: string, take: (data: unknown) => void, signal: AbortSignal): Promise<void> {
-  const response = await send(path, { signal });
-  if (!response.body) return;
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let waiting = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    waiting += value;
-    for (let end = waiting.indexOf("\n\n"); end >= 0; end = waiting.indexOf("\n\n")) {
-      const lines = waiting.slice(0, end).split("\n");
-      waiting = waiting.slice(end + 2);
-      if (lines.includes(`event: ${event}`)) {
-        const data = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
-        take(JSON.parse(data.join("\n")));
+  return within(MOST_SILENCE_MS, signal, async (limited, alive) => {
+    const response = await send(path, { signal: limited });
+    if (!response.body) return;
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let waiting = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      alive();
+      waiting += value;
+      for (let end = waiting.indexOf("\n\n"); end >= 0; end = waiting.indexOf("\n\n")) {
+        const lines = waiting.slice(0, end).split("\n");
+        waiting = waiting.slice(end + 2);
+        if (lines.includes(`event: ${event}`)) {
+          const data = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
+          take(JSON.parse(data.join("\n")));
+        }
       }
     }
-  }
+  });
 }

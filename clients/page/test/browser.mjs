@@ -645,3 +645,21 @@ test("a daemon that is gone is told, and the page asks for another link once it 
   await page.getByText("What you see may be old").waitFor({ timeout: LONGEST });
   await context.close();
 });
+
+test("a daemon that hangs is told, though its connections stay, and that it is back", async () => {
+  const other = await new Daemon().start();
+  const context = await browser.newContext({ viewport: DESKTOP });
+  const page = await context.newPage();
+  await page.goto(other.link());
+  await page.getByText("No hook ran since somebody looks").waitFor();
+  const old = page.getByText("What you see may be old").first();
+  other.process.kill("SIGSTOP");
+  try {
+    await old.waitFor({ timeout: LONGEST });
+  } finally {
+    other.process.kill("SIGCONT");
+  }
+  await old.waitFor({ state: "hidden", timeout: LONGEST });
+  await context.close();
+  await other.stop();
+});

@@ -341,7 +341,7 @@ function Details({ id, right }: { id: string; right: Right }) {
       </h1>
       {it.reason && <blockquote class="why" tabIndex={0}>{it.reason}</blockquote>}
       <p>
-        {it.by ? `Decided by the hook ${it.by}.` : it.changed ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
+        {it.by ? `Decided by the hook ${it.by}.` : it.changed || it.reports.some((stage) => stage.patched.length > 0) ? "No hook stopped it; hooks changed its payload." : "No hook decided: none had an opinion."} <Copy label="Copy link" text={location.href} />
         <span class="sub">Decision {it.decision_id}. Whoever may sign in here can open the link while the decision is kept.{it.from_audit && " It is of before the daemon's start, and shown as the audit has it."}</span>
       </p>
       {right === "control" && (

@@ -141,60 +141,6 @@ describe("openai-agents, beside the example", async () => {
   });
 });
 
-describe("ai-sdk, beside the example", async () => {
-  const { streamText, stepCountIs, tool, wrapLanguageModel } = await import("ai");
-  const { MockLanguageModelV3, simulateReadableStream } = await import("ai/test");
-  const { z } = await import("zod");
-  const { haltIn, hookyard } = await import("../dist/adapters/ai-sdk.js");
-  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
-
-  test("streams are guarded alike, and nobody sees a part of an output before hooks do", async () => {
-    const call = { type: "tool-call", toolName: "bash", toolCallId: "1", input: '{"command":"ls"}' };
-    const chunks = [{ type: "stream-start", warnings: [] }, call, { type: "finish", finishReason: { unified: "tool-calls" }, usage }];
-    const model = new MockLanguageModelV3({ doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) });
-    async function* execute() {
-      yield "part";
-      yield `whole ${TOKEN}`;
-    }
-    const outputs = [];
-    const yard = fake({
-      after_tool_dispatch: ({ tool_output }) => (outputs.push(tool_output), { verdict: "halt", reason: "enough" }),
-    });
-    const guard = hookyard(yard, { run: "r" });
-    const errors = [];
-    const { fullStream } = streamText({
-      model: wrapLanguageModel({ model, middleware: guard.middleware }),
-      tools: guard.tools({ bash: tool({ inputSchema: z.object({ command: z.string() }), execute }) }),
-      prompt: "go",
-      stopWhen: stepCountIs(5),
-      onError: ({ error }) => errors.push(error),
-    });
-    const seen = [];
-    for await (const part of fullStream) seen.push(part);
-    assert.deepEqual(outputs, [`whole ${TOKEN}`]);
-    assert(!JSON.stringify(seen).includes(TOKEN) && !seen.some(({ type }) => type === "tool-result"));
-    assert.deepEqual([model.doStreamCalls.length, haltIn(errors[0])?.message], [1, "enough"]);
-  });
-
-  test("a call that asks only when it is about to run does not run", async () => {
-    let ran = false;
-    const verdicts = ["proceed", "ask"];
-    const guard = hookyard(fake({ before_tool_dispatch: () => ({ verdict: verdicts.shift(), reason: "changed" }) }), { run: "r" });
-    const { bash } = guard.tools({ bash: tool({ inputSchema: z.object({}), execute: () => (ran = true) }) });
-    const options = { toolCallId: "1", messages: [{ role: "user", content: "go" }] };
-    assert.equal(await bash.needsApproval({}, options), false);
-    assert.deepEqual([await bash.execute({}, options), ran], ["changed", false]);
-  });
-
-  test("an approval of its own stays with a tool", async () => {
-    const needsApproval = ({ command }) => command === "own";
-    const guard = hookyard(fake(), { run: "r" });
-    const { bash } = guard.tools({ bash: tool({ inputSchema: z.object({ command: z.string() }), needsApproval, execute: () => "" }) });
-    const needs = (command) => bash.needsApproval({ command }, { toolCallId: "1", messages: [] });
-    assert.deepEqual([await needs("own"), await needs("ls")], [true, false]);
-  });
-});
-
 describe("mcp, beside the example", async () => {
   const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
   const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");

@@ -6,8 +6,10 @@ export class Halted extends Error {
 }
 /** The halt in an error of a framework, or undefined: it is another error. */
 export function haltIn(error) {
-    if (error instanceof Halted || typeof error !== "object" || error === null)
+    if (error instanceof Halted)
         return error;
+    if (typeof error !== "object" || error === null)
+        return undefined;
     return haltIn(error.error ?? error.cause ?? undefined);
 }
 /** What the model is told in place of a result, or undefined: go on. Throws `Halted` if the run ends. */

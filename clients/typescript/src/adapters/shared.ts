@@ -15,7 +15,8 @@ export class Halted extends Error {
 
 /** The halt in an error of a framework, or undefined: it is another error. */
 export function haltIn(error: unknown): Halted | undefined {
-  if (error instanceof Halted || typeof error !== "object" || error === null) return error as Halted | undefined;
+  if (error instanceof Halted) return error;
+  if (typeof error !== "object" || error === null) return undefined;
   return haltIn((error as { error?: unknown }).error ?? (error as { cause?: unknown }).cause ?? undefined);
 }
 

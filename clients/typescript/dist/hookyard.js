@@ -1,7 +1,7 @@
 /** A client of hookyard: asks about events, and decides where there is no answer. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Events } from "./events.js";
-import { stringify } from "./json.js";
+import { checkForm, stringify } from "./json.js";
 import { outcomeWithout, readOutcome } from "./outcome.js";
 import { badEvent, late, Problem, UNKNOWN_VERDICT } from "./problem.js";
 /** Hooks may take ten minutes. */
@@ -98,7 +98,9 @@ function limitsOf(options, defaults = {}) {
 }
 function textOf(event) {
     try {
-        return stringify(event);
+        const text = stringify(event);
+        checkForm(event);
+        return text;
     }
     catch (error) {
         throw badEvent(error instanceof Error ? error.message : String(error));

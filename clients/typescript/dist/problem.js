@@ -27,7 +27,7 @@ export const badAnswer = (why) => new Problem("bad_answer", `the answer is inval
 /** The code of an answer with a verdict that the client does not know. */
 export const UNKNOWN_VERDICT = "unknown_verdict";
 export const unknownVerdict = (verdict) => new Problem(UNKNOWN_VERDICT, `the verdict of the answer is ${verdict}`, "use a client of the daemon's version", "never");
-export const badEvent = (why) => new Problem("bad_event", `the event has no JSON form: ${why}`, "correct the event", "never");
+export const badEvent = (why) => new Problem("bad_event", `the event has no JSON form: ${why}`, "make plain objects and arrays of it", "never");
 export const late = (ms) => new Problem("timeout", `no answer within ${ms} ms`, "look at `hookyard status` for what is slow, or raise `timeoutMs`", "may_repeat");
 export const closed = () => new Problem("closed", "this client is closed", "connect again", "never");
 /** The error of a daemon, as it came. */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Door } from "./door.js";
 import { Events, type CallOptions } from "./events.js";
-import { stringify } from "./json.js";
+import { checkForm, stringify } from "./json.js";
 import { outcomeWithout, readOutcome, type Outcome } from "./outcome.js";
 import { badEvent, late, Problem, UNKNOWN_VERDICT } from "./problem.js";
 import type { CanonicalEvent } from "./schema.js";
@@ -111,7 +111,9 @@ function limitsOf(options: CallOptions, defaults: Options = {}): Limits {
 
 function textOf(event: CanonicalEvent): string {
   try {
-    return stringify(event);
+    const text = stringify(event);
+    checkForm(event);
+    return text;
   } catch (error) {
     throw badEvent(error instanceof Error ? error.message : String(error));
   }

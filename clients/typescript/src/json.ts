@@ -1,6 +1,7 @@
-/** JSON that never changes a number: integers beyond 2^53 are bigints, and what no number can hold is refused. */
+/** JSON that changes nothing in silence: integers beyond 2^53 are bigints, and what JSON or a number cannot hold is refused. */
 
 import { randomUUID } from "node:crypto";
+import { types } from "node:util";
 
 /** The longest number that is looked at. */
 const LONGEST_NUMBER = 400;
@@ -79,6 +80,45 @@ export function stringify(value: unknown): string {
     return part;
   });
   return text?.replace(MARKED, "$1");
+}
+
+/** Throws if the JSON form of a part of a value, which has no circles, says less than the part, such as that of a `Map`. */
+export function checkForm(value: unknown): void {
+  const loss = lossIn(value);
+  if (loss !== undefined) throw new TypeError(loss.replace(/^\./, ""));
+}
+
+/** Where something would be lost, and what it is. */
+function lossIn(part: unknown): string | undefined {
+  if (typeof part === "function" || typeof part === "symbol") return ` is a ${typeof part}`;
+  if (typeof part !== "object" || part === null) return undefined;
+  if (Array.isArray(part)) {
+    if ("toJSON" in part) return " is an array with a JSON form of its own";
+    for (let at = 0; at < part.length; at++) {
+      const loss = lossIn(part[at]);
+      if (loss !== undefined) return `[${at}]${loss}`;
+    }
+    return undefined;
+  }
+  if (!isPlain(part)) return saysAll(part) ? undefined : ` is an object of the class ${part.constructor?.name}`;
+  for (const key of Object.keys(part)) {
+    const loss = lossIn((part as Record<string, unknown>)[key]);
+    if (loss !== undefined) return (/^\w+$/.test(key) ? `.${key}` : `[${write(key)}]`) + loss;
+  }
+  return undefined;
+}
+
+/** Whether an object is no more than its keys: its prototype is that of all objects, here or in another realm, or none. */
+function isPlain(part: object): boolean {
+  const prototype = Object.getPrototypeOf(part);
+  if (prototype === Object.prototype || prototype === null) return true;
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "hasOwnProperty");
+}
+
+/** Whether an object that is not plain has a JSON form from which it can be made again. */
+function saysAll(part: object): boolean {
+  const isDate = types.isDate(part) && !Number.isNaN(part.getTime());
+  return isDate || part instanceof URL || types.isUint8Array(part) || part instanceof WrittenNumber;
 }
 
 function outsideOfTexts(text: string, change: (part: string) => string): string {

@@ -44,7 +44,7 @@ export const unknownVerdict = (verdict: string): Problem =>
   new Problem(UNKNOWN_VERDICT, `the verdict of the answer is ${verdict}`, "use a client of the daemon's version", "never");
 
 export const badEvent = (why: string): Problem =>
-  new Problem("bad_event", `the event has no JSON form: ${why}`, "correct the event", "never");
+  new Problem("bad_event", `the event has no JSON form: ${why}`, "make plain objects and arrays of it", "never");
 
 export const late = (ms: number): Problem =>
   new Problem("timeout", `no answer within ${ms} ms`, "look at `hookyard status` for what is slow, or raise `timeoutMs`", "may_repeat");

@@ -261,6 +261,69 @@ describe("options", () => {
   });
 });
 
+describe("an event", () => {
+  class Secret {
+    command = "ls";
+    #command = "rm -rf /";
+    toString = () => this.#command;
+  }
+  const read = (value) => ({ toJSON: () => value });
+  const own = Object.assign([1], { toJSON: () => [2] });
+  const cycle = {};
+  cycle.part = cycle;
+  for (const [part, where, what] of [
+    [{ of: new Map([["command", "rm -rf /"]]) }, ".of", "Map"],
+    [new Set(["rm -rf /"]), "", "Set"],
+    [[{}, { f() {} }], "[1].f", "a function"],
+    [{ s: Symbol("s") }, ".s", "a symbol"],
+    [new (class Lies { toJSON = () => "ls" })(), "", "Lies"],
+    [{ a: { "b c": read("ls") } }, '.a["b c"].toJSON', "a function"],
+    [own, "", "an array with a JSON form of its own"],
+    [new Secret(), "", "Secret"],
+    [Object.create({ command: "rm -rf /" }), "", "Object"],
+    [Object.create(Map.prototype), "", "Map"],
+    [/rm/, "", "RegExp"],
+    [new Error("rm"), "", "Error"],
+    [Promise.resolve(1), "", "Promise"],
+    [new ArrayBuffer(1), "", "ArrayBuffer"],
+    [new Float64Array([1]), "", "Float64Array"],
+    [new Date(NaN), "", "Date"],
+    [new String("rm"), "", "String"],
+    [{ n: -Infinity }, undefined, "-Infinity"],
+    [{ n: [1n, NaN] }, undefined, "NaN"],
+    [cycle, undefined, "circular"],
+  ]) {
+    test(`is not sent with ${what}${where ? ` at ${where}` : ""}`, async () => {
+      const yard = fake({}, { onProblem: () => {} });
+      for (const ifDown of ["block", "allow"]) {
+        const { verdict, problem } = await yard.beforeToolDispatch({ run: "r", tool: { name: "Bash", input: part } }, { ifDown });
+        assert.deepEqual([verdict, problem?.code], [ifDown === "block" ? "block" : "proceed", "bad_event"]);
+        assert(problem.message.includes(what) && problem.message.includes(where === undefined ? "" : `: tool_input${where} is `), problem.message);
+      }
+      assert.deepEqual(yard.events, []);
+    });
+  }
+
+  test("has the JSON form of what has one", async () => {
+    const yard = fake();
+    const date = new Date(0);
+    const other = runInNewContext("({ list: [1], date: new Date(0) })");
+    for (const [given, sent] of [
+      [{ a: undefined, b: [undefined, null, true] }, { b: [null, null, true] }],
+      [[date, new URL("http://host/path")], ["1970-01-01T00:00:00.000Z", "http://host/path"]],
+      [[new Uint8Array([7]), Buffer.from([7])], [{ 0: 7 }, { type: "Buffer", data: [7] }]],
+      [Object.assign(Object.create(null), { a: "null" }), { a: "null" }],
+      [other, { list: [1], date: "1970-01-01T00:00:00.000Z" }],
+      [{ big: 2n ** 70n, n: -0.5, s: "NaN" }, { big: 2n ** 70n, n: -0.5, s: "NaN" }],
+    ]) {
+      const outcome = await yard.beforeToolDispatch({ run: "r", tool: { name: "Bash", input: given } });
+      assert.equal(outcome.problem, undefined, outcome.reason);
+      assert.equal(outcome.payload, given);
+      assert.deepEqual(yard.events.at(-1).tool_input, sent);
+    }
+  });
+});
+
 describe("a fake", () => {
   test("answers as a test says, and keeps the events", async () => {
     const yard = fake({

@@ -80,11 +80,11 @@ async function connected(url, client = personClient(true)) {
 }
 
 /** What the proxy answers to a request that is written by hand. */
-function ask(url, { method = "POST", path = "/mcp", headers = {}, body }) {
+function ask(url, { method = "POST", path = "/mcp", headers = {}, body, heard = () => {} }) {
   return new Promise((resolve, reject) => {
     const asked = request(new URL(path, url), { method, headers: { ...TYPES, ...headers } }, async (response) => {
       let got = "";
-      for await (const chunk of response) got += chunk;
+      for await (const chunk of response) heard((got += chunk));
       resolve({ status: response.statusCode, headers: response.headers, body: got });
     });
     asked.on("error", reject).end(typeof body === "object" ? JSON.stringify(body) : body);
@@ -167,14 +167,17 @@ test("what a server says and asks beside its answers reaches the client, with a 
 });
 
 test("a call that is cancelled ends, and the server speaks on the stream of another", async (t) => {
-  let cancelled;
+  let [cancelled, half] = [];
   const isCancelled = new Promise((resolve) => (cancelled = resolve));
+  const isHalf = new Promise((resolve) => (half = resolve));
   const server = await remote(t, () => {
     const shell = shellServer(runTool);
     shell.server.registerCapabilities({ logging: {} });
     shell.registerTool("waits", {}, async () => {
       await isCancelled;
       await shell.server.sendLoggingMessage({ level: "info", data: "half" });
+      // It comes on another stream than the result, and may be slower.
+      await isHalf;
       return { content: [{ type: "text", text: "done" }] };
     });
     shell.registerTool("hangs", {}, ({ signal }) => new Promise((resolve) => (signal.onabort = () => resolve({ content: [] }))));
@@ -182,11 +185,11 @@ test("a call that is cancelled ends, and the server speaks on the stream of anot
   });
   const proxy = await listen(t, [server.url]);
   const { headers: { "mcp-session-id": id } } = await ask(proxy.url, { body: INITIALIZE });
-  const post = (body) => ask(proxy.url, { headers: { "mcp-session-id": id }, body: { jsonrpc: "2.0", ...body } });
+  const post = (body, heard) => ask(proxy.url, { headers: { "mcp-session-id": id }, body: { jsonrpc: "2.0", ...body }, heard });
   await post({ method: "notifications/initialized" });
   await until(() => server.seen.some((line) => line.startsWith("GET")));
   const before = server.seen.length;
-  const waits = post({ id: 1, method: "tools/call", params: { name: "waits" } });
+  const waits = post({ id: 1, method: "tools/call", params: { name: "waits" } }, (got) => got.includes("half") && half());
   const hangs = post({ id: 2, method: "tools/call", params: { name: "hangs" } });
   await until(() => server.seen.length === before + 2);
   assert.equal((await post({ method: "notifications/cancelled", params: { requestId: 2 } })).status, 202);

@@ -280,9 +280,63 @@ describe("mcp, beside the example", async () => {
     await client.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 3 } });
     for (const id of [3, 4]) await server.send({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text: "ran" }] } });
     await client.send({ jsonrpc: "2.0", id: 3, method: "ping" });
-    await server.send({ jsonrpc: "2.0", id: 3, result: {} });
+    await until(() => arrived.at(-1).method === "ping");
+    await server.send({ jsonrpc: "2.0", id: arrived.at(-1).id, result: {} });
     await until(() => answers.length > 4);
     assert.deepEqual(answers.slice(4), [{ jsonrpc: "2.0", id: 3, result: {} }], "what was cancelled, or that nobody asked");
+    await client.close();
+    await bridged;
+  });
+
+  test("an answer is that of its own call, whatever ids a client uses again and however a server writes them", async () => {
+    const [client, toClient] = InMemoryTransport.createLinkedPair();
+    const [toServer, server] = InMemoryTransport.createLinkedPair();
+    const [answers, arrived] = [[], []];
+    client.onmessage = ({ id, result, error }) => answers.push([id, result?.content[0].text ?? error.message]);
+    server.onmessage = (message) => arrived.push(message);
+    let hold;
+    const yard = fake();
+    const { afterToolDispatch } = yard;
+    yard.afterToolDispatch = async (...given) => (await hold, afterToolDispatch.apply(yard, given));
+    const bridged = bridge(yard, { run: "r" }, toClient, toServer);
+    const call = async (id) => {
+      const before = arrived.length;
+      await client.send({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "bash" } });
+      await until(() => arrived.length > before);
+      return arrived.at(-1).id;
+    };
+    const cancel = (id) => client.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } });
+    const answer = (id, text) => server.send({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text }] } });
+    await answer(`${await call("one")}`, "as a text");
+    await until(() => answers.length === 1);
+
+    const cancelled = await call(7);
+    await cancel(7);
+    await until(() => arrived.at(-1).method === "notifications/cancelled");
+    assert.equal(arrived.at(-1).params.requestId, cancelled);
+    const again = await call(7);
+    await answer(cancelled, "late");
+    await answer(again, "in time");
+    await until(() => answers.length === 2);
+
+    let release;
+    hold = new Promise((resolve) => (release = resolve));
+    await answer(await call(8), "while hooks look at it");
+    await cancel(8);
+    hold = undefined;
+    await answer(await call(8), "the second");
+    await until(() => answers.length === 3);
+    release();
+    await answer(await call(9), "the last");
+    await until(() => answers.length === 4);
+    assert.deepEqual(answers, [["one", "as a text"], [7, "in time"], [8, "the second"], [9, "the last"]]);
+    const ids = yard.events.map((event) => event.tool_call_id);
+    assert.equal(new Set(ids).size, 6);
+    // What was never asked for is nothing to cancel.
+    const before = arrived.length;
+    await cancel(99);
+    await call(10);
+    assert.equal(arrived.length, before + 1);
     await client.close();
     await bridged;
   });

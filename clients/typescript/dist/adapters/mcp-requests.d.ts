@@ -1,22 +1,27 @@
 /** What a client of the Model Context Protocol has asked and not cancelled, until it is answered. */
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { ToolCall } from "../events.js";
-interface OpenRequest {
+export interface OpenRequest {
+    readonly id: any;
+    /** The server gets an id that was not used before: it may answer late to what was cancelled, and clients use ids again. */
+    readonly idAtServer: number;
+    /** What names it on all connections. */
+    readonly callId: string;
+    readonly stop: AbortController;
     tool?: ToolCall<any>;
-    stop: AbortController;
 }
 export declare class OpenRequests {
     #private;
     private readonly client;
     constructor(client: Transport);
-    has(id: unknown): boolean;
-    /** What names a call on all connections. */
-    callId(id: unknown): string;
-    /** Returns what stops it when the client cancels it. */
-    begin(id: unknown, tool?: ToolCall<any>): AbortSignal;
-    end(id: unknown): OpenRequest | undefined;
+    /** Undefined: the id is in use. */
+    begin(id: unknown): OpenRequest | undefined;
+    /** Stops what the client cancels. Returns what to tell the server, if it is anything that was asked. */
+    cancel({ params, ...message }: any): any;
+    /** The request that the server answers, unless it was cancelled. */
+    answered(id: unknown): OpenRequest | undefined;
+    answer(request: OpenRequest, answer: object): Promise<void>;
     /** Ends a request with an error of the protocol. */
-    fail(id: any, why: unknown): Promise<void>;
+    fail(request: OpenRequest, why: unknown): Promise<void>;
     refuse(id: any, why: unknown): Promise<void>;
 }
-export {};

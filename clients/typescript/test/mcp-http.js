@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
@@ -167,18 +167,15 @@ test("what a server says and asks beside its answers reaches the client, with a 
 });
 
 test("a call that is cancelled ends, and the server speaks on the stream of another", async (t) => {
-  let [cancelled, half] = [];
-  const isCancelled = new Promise((resolve) => (cancelled = resolve));
-  const isHalf = new Promise((resolve) => (half = resolve));
+  const steps = new EventEmitter();
+  const [isCancelled, isHalf] = ["cancelled", "half"].map((step) => once(steps, step));
   const server = await remote(t, () => {
     const shell = shellServer(runTool);
     shell.server.registerCapabilities({ logging: {} });
     shell.registerTool("waits", {}, async () => {
       await isCancelled;
       await shell.server.sendLoggingMessage({ level: "info", data: "half" });
-      // It comes on another stream than the result, and may be slower.
-      await isHalf;
-      return { content: [{ type: "text", text: "done" }] };
+      return isHalf.then(() => ({ content: [] })); // It comes on another stream than the result, and may be slower.
     });
     shell.registerTool("hangs", {}, ({ signal }) => new Promise((resolve) => (signal.onabort = () => resolve({ content: [] }))));
     return shell;
@@ -189,12 +186,12 @@ test("a call that is cancelled ends, and the server speaks on the stream of anot
   await post({ method: "notifications/initialized" });
   await until(() => server.seen.some((line) => line.startsWith("GET")));
   const before = server.seen.length;
-  const waits = post({ id: 1, method: "tools/call", params: { name: "waits" } }, (got) => got.includes("half") && half());
+  const waits = post({ id: 1, method: "tools/call", params: { name: "waits" } }, (got) => got.includes("half") && steps.emit("half"));
   const hangs = post({ id: 2, method: "tools/call", params: { name: "hangs" } });
   await until(() => server.seen.length === before + 2);
   assert.equal((await post({ method: "notifications/cancelled", params: { requestId: 2 } })).status, 202);
   assert.match((await hangs).body, /"id":2,"error":.*cancelled the call/);
-  cancelled();
+  steps.emit("cancelled");
   assert.match((await waits).body, /"data":"half"[^]*"id":1/);
   // The id is free again.
   assert.match((await post({ id: 2, method: "tools/call", params: { name: "bash", arguments: { command: "ls" } } })).body, /ran ls/);

@@ -30,8 +30,17 @@ def refusal(outcome: Outcome, is_approved: bool = False, halted: type[Exception]
         raise halted(outcome.reason or "a hook ended the run")
     if outcome.proceeds or (outcome.verdict == "ask" and is_approved):
         return None
-    notes = [note["text"] for note in outcome.notes if note["kind"] == "additional_context"]
-    return "\n".join([outcome.reason or "a hook blocked this", *notes])
+    return told(outcome)
+
+
+def told(outcome: Outcome) -> str:
+    """The reason of an outcome that does not proceed, with the notes for the model."""
+    return "\n".join([outcome.reason or "a hook blocked this", *notes_of(outcome)])
+
+
+def notes_of(outcome: Outcome, for_model: bool = True) -> list[str]:
+    """The notes for the model, or the others."""
+    return [note["text"] for note in outcome.notes if (note["kind"] == "additional_context") == for_model]
 
 
 def jsonable(value: Any) -> Any:

@@ -11,6 +11,8 @@ export declare class Halted extends Error {
 /** The halt in an error of a framework, or undefined: it is another error. */
 export declare function haltIn(error: unknown): Halted | undefined;
 /** What the model is told in place of a result, or undefined: go on. Throws `Halted` if the run ends. */
-export declare function refusal({ verdict, proceeds, reason, notes }: Outcome, isApproved?: boolean): string | undefined;
+export declare function refusal(outcome: Outcome, isApproved?: boolean): string | undefined;
+/** The reason of an outcome that does not proceed, with the notes for the model. */
+export declare function told({ reason, notes }: Outcome): string;
 /** Whether hooks changed something: then `payload` takes its place. */
 export declare const isPatched: ({ patched }: Outcome) => boolean;

@@ -2,53 +2,67 @@
 
 import type { Events } from "../events.js";
 import type { Outcome } from "../outcome.js";
-
-/** In seconds. The SDK goes on after it, so it is longer than any event takes. */
-const TIMEOUT = 3600;
+import { Outputs, type Call } from "./claude-outputs.js";
+import { told } from "./shared.js";
 
 /** What the SDK says, as far as it is used here. */
-type Input = { session_id: string; cwd: string };
-type ToolInput = Input & { tool_name: string; tool_input: unknown; tool_use_id: string; tool_response?: unknown };
-type PromptInput = Input & { prompt: string };
+type Input = Call & { hook_event_name: string; cwd: string; tool_name: string; tool_input: unknown; error?: string; prompt: string };
+type Options = { signal: AbortSignal };
 type Answer = Record<string, unknown>;
 
 /** Asks before and after each tool, and about each prompt. The run of an event is the session. */
 export function claudeHooks(yard: Events) {
+  const outputs = new Outputs();
+  const after = (ask: (input: Input, options: Options) => Promise<Outcome>) =>
+    matcher(async (input, options) => {
+      outputs.hold(input);
+      const outcome = await ask(input, options);
+      // What is halted ends after the other calls of the turn, where the SDK says why.
+      return answer(input, { ...outcome, verdict: "block" }, { updatedToolOutput: outputs.judged(input, outcome) });
+    });
   return {
-    PreToolUse: matcher("PreToolUse", async (input: ToolInput, signal) => {
-      const outcome = await yard.beforeToolDispatch({ ...place(input), tool: toolOf(input) }, { signal });
+    PreToolUse: matcher(async (input, options) => {
+      const outcome = await yard.beforeToolDispatch(toolEvent(input), options);
       const decision = ({ proceed: undefined, allow: "allow", ask: "ask", block: "deny", halt: "deny" } as const)[outcome.verdict];
+      const reason = decision === "deny" ? told(outcome) : outcome.reason;
       const updatedInput = outcome.patched?.tool_input;
-      return [outcome, { permissionDecision: decision, permissionDecisionReason: outcome.reason, updatedInput }, {}];
+      return answer(input, outcome, { permissionDecision: decision, permissionDecisionReason: reason, updatedInput });
     }),
-    PostToolUse: matcher("PostToolUse", async (input: ToolInput, signal) => {
-      const outcome = await yard.afterToolDispatch({ ...place(input), tool: toolOf(input), output: input.tool_response }, { signal });
-      return [outcome, { updatedToolOutput: outcome.patched?.tool_output }, blocked(outcome)];
-    }),
-    UserPromptSubmit: matcher("UserPromptSubmit", async (input: PromptInput, signal) => {
-      const outcome = await yard.promptSubmitted({ ...place(input), prompt: input.prompt }, { signal });
+    PostToolUse: after((input, options) => yard.afterToolDispatch({ ...toolEvent(input), output: input.tool_response }, options)),
+    PostToolUseFailure: after((input, options) => yard.toolFailed({ ...toolEvent(input), error: input.error }, options)),
+    // Before the model gets the outputs of a turn.
+    PostToolBatch: matcher(async (input) => ended(outputs.over(input))),
+    UserPromptSubmit: matcher(async (input, options) => {
+      const outcome = await yard.promptSubmitted({ ...place(input), prompt: input.prompt }, options);
       // The SDK has no way to change a prompt.
-      const changed = outcome.patched?.prompt === undefined ? {} : { decision: "block", reason: "a hook changed the prompt" };
-      return [outcome, {}, { ...changed, ...blocked(outcome) }];
+      const changed = outcome.patched?.prompt === undefined ? undefined : "a hook changed the prompt";
+      return { ...answer(input, outcome, {}), ...blocked(outcome.proceeds ? (outputs.over(input) ?? changed) : told(outcome)) };
     }),
+    PreCompact: matcher(async (input) => blocked(outputs.over(input))),
   };
 }
 
-/** A hook of the SDK: an outcome, what is special to the event, and what is not. */
-function matcher<I>(hookEventName: string, ask: (input: I, signal: AbortSignal) => Promise<[Outcome, Answer, Answer]>) {
-  const hook = async (input: any, _: string | undefined, { signal }: { signal: AbortSignal }): Promise<any> => {
-    const [{ verdict, reason, notes }, special, common] = await ask(input, signal);
-    const texts = (isForModel: boolean) =>
-      notes.filter(({ kind }) => (kind === "additional_context") === isForModel).map(({ text }) => text).join("\n") || undefined;
-    const end = verdict === "halt" ? { continue: false, stopReason: reason } : {};
-    const hookSpecificOutput = { hookEventName, ...special, additionalContext: texts(true) };
-    return { ...common, ...end, systemMessage: texts(false), hookSpecificOutput };
-  };
-  return [{ hooks: [hook], timeout: TIMEOUT, onFailure: "block" as const }];
+function matcher(ask: (input: Input, options: Options) => Promise<Answer>) {
+  const hook = (input: any, _: string | undefined, options: Options): Promise<any> => ask(input, { signal: options.signal });
+  // In seconds. The SDK goes on after it, so it is longer than any event takes.
+  return [{ hooks: [hook], timeout: 3600, onFailure: "block" as const }];
 }
+
+/** What the SDK is told: an outcome, and what is special to the event. */
+function answer({ hook_event_name: hookEventName }: Input, { verdict, proceeds, reason, notes }: Outcome, special: Answer): Answer {
+  const texts = (isForModel: boolean) =>
+    notes.filter(({ kind }) => (kind === "additional_context") === isForModel).map(({ text }) => text).join("\n") || undefined;
+  const end = ended(verdict === "halt" ? (reason ?? "a hook ended the run") : undefined);
+  const systemMessage = [end.systemMessage, texts(false)].filter(Boolean).join("\n") || undefined;
+  // A refusal has the notes in its reason.
+  const additionalContext = proceeds || verdict === "ask" ? texts(true) : undefined;
+  return { ...end, systemMessage, hookSpecificOutput: { hookEventName, ...special, additionalContext } };
+}
+
+const ended = (reason?: string): Answer => (reason === undefined ? {} : { continue: false, stopReason: reason, systemMessage: reason });
+
+const blocked = (reason?: string): Answer => (reason === undefined ? {} : { decision: "block", reason });
 
 const place = (input: Input) => ({ run: input.session_id, cwd: input.cwd });
 
-const toolOf = (input: ToolInput) => ({ name: input.tool_name, input: input.tool_input, id: input.tool_use_id });
-
-const blocked = ({ proceeds, reason }: Outcome): Answer => (proceeds ? {} : { decision: "block", reason });
+const toolEvent = (input: Input) => ({ ...place(input), tool: { name: input.tool_name, input: input.tool_input, id: input.tool_use_id } });

@@ -21,9 +21,14 @@ export function haltIn(error: unknown): Halted | undefined {
 }
 
 /** What the model is told in place of a result, or undefined: go on. Throws `Halted` if the run ends. */
-export function refusal({ verdict, proceeds, reason, notes }: Outcome, isApproved = false): string | undefined {
+export function refusal(outcome: Outcome, isApproved = false): string | undefined {
+  const { verdict, proceeds, reason } = outcome;
   if (verdict === "halt") throw new Halted(reason ?? "a hook ended the run");
-  if (proceeds || (verdict === "ask" && isApproved)) return undefined;
+  return proceeds || (verdict === "ask" && isApproved) ? undefined : told(outcome);
+}
+
+/** The reason of an outcome that does not proceed, with the notes for the model. */
+export function told({ reason, notes }: Outcome): string {
   const forModel = notes.filter(({ kind }) => kind === "additional_context").map(({ text }) => text);
   return [reason ?? "a hook blocked this", ...forModel].join("\n");
 }

@@ -52,7 +52,9 @@ async def play(yard, turns, *, prompt="go", approve=None, place=None, run_tool=l
     try:
         state = await invoke({"messages": [("user", prompt)]}, config)
         while "__interrupt__" in state and approve is not None:
-            state = await invoke(Command(resume={"type": "approve" if approve else "reject"}), config)
+            kind = "approve" if approve else "reject"
+            answers = {wait.id: {"type": kind, "tool_call_id": wait.value["tool_call_id"]} for wait in state["__interrupt__"]}
+            state = await invoke(Command(resume=answers), config)
         ended = "waits" if "__interrupt__" in state else state["messages"][-1].content
     except Halted as halt:
         ended = f"halted: {halt}"

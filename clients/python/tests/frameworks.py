@@ -6,6 +6,7 @@ The frameworks are those of `requirements.txt`, which `scripts/clients` installs
 import asyncio
 import importlib
 import inspect
+import json
 import logging
 import os
 import re
@@ -38,6 +39,7 @@ class Adapter:
     """The tests of one adapter."""
 
     fake = staticmethod(fake_async)
+    tool, lacks = "bash", ()
 
     @classmethod
     def setUpClass(cls):
@@ -48,7 +50,7 @@ class Adapter:
 
         async def play():
             try:
-                return await self.example.play(yard, turns, place=place, run_tool=run_tool, **options)
+                return await self.example.play(yard, turns, **{"place": place, "run_tool": run_tool, **options})
             finally:
                 closed = yard.close()
                 if inspect.isawaitable(closed):
@@ -60,7 +62,7 @@ class Adapter:
         return connect_async(lines=daemon.lines)
 
     def test_the_shared_cases(self):
-        for number, case in enumerate(cases("frameworks")):
+        for number, case in enumerate(case for case in cases("frameworks") if case.get("needs") not in self.lacks):
             with self.subTest(case["name"]):
                 options = {key: case[key] for key in ("prompt", "approve") if key in case}
                 if "prompt" in options:
@@ -91,11 +93,15 @@ class Adapter:
                 self.assertIn("hookyard gave no verdict: nobody is there", played["told"][0])
                 allowed = self.play(self.fake({kind: away}, if_down="allow", on_problem=lambda *_: None), [["ls"]], {"run": "r"})
                 self.assertEqual((allowed["ran"], allowed["told"]), (["ls"], ["ran ls"]))
+        if "model" in self.lacks:
+            return
         played = self.play(self.fake({"before_model_call": away}), [["ls"]], {"run": "r"})
         self.assertEqual(played["ran"], [])
         self.assertIn("hookyard gave no verdict: nobody is there", played["ended"])
 
     def test_what_is_blocked_after_a_person_agreed_does_not_run(self):
+        if "pause" in self.lacks:
+            self.skipTest("a call is asked about once")
         verdicts = ["ask"]
 
         def judge(_):
@@ -107,12 +113,14 @@ class Adapter:
     def test_events_say_what_runs_and_which_call_it_is(self):
         yard = self.fake({"before_tool_dispatch": {"patched": {"tool_input": {"command": "ls -l"}}}})
         self.play(yard, [["ls"]], {"run": "run-7", "session": "session-7"})
-        events = [event for event in yard.events if event["event"] != "before_model_call"]
-        self.assertGreater(len(yard.events), len(events))
-        for event in yard.events:
-            self.assertEqual((event["run_id"], event["session_id"]), ("run-7", "session-7"))
+        events = [event for event in yard.events if event["event"].endswith("_dispatch")]
+        self.assertEqual(any(event["event"] == "before_model_call" for event in yard.events), "model" not in self.lacks)
+        places = {(event["run_id"], event.get("session_id")) for event in yard.events}
+        self.assertEqual(len(places), 1)
+        if "place" not in self.lacks:
+            self.assertEqual(places, {("run-7", "session-7")})
         for event, command in zip([events[0], events[-1]], ["ls", "ls -l"]):
-            self.assertEqual((event["tool_name"], event["tool_input"], event["tool_call_id"]), ("bash", {"command": command}, "call-0-0"))
+            self.assertEqual((event["tool_name"], event["tool_input"], event["tool_call_id"]), (self.tool, {"command": command}, "call-0-0"))
         self.assertEqual(events[-1]["event"], "after_tool_dispatch")
         # By this, hookyard recognises a call that is asked about twice.
         self.assertEqual(events[:-1], [events[0]] * (len(events) - 1))
@@ -183,6 +191,69 @@ class Langchain(Adapter, unittest.TestCase):
         self.assertEqual(model.asked, [])
 
 
+    def test_commands_and_what_else_tools_return(self):
+        from langchain.messages import ToolMessage
+        from langgraph.types import Command
+
+        def message(text):
+            return ToolMessage(text, tool_call_id="call-0-0")
+
+        def command(text):
+            return Command(update={"messages": [message(text)]})
+
+        block = {"verdict": "block", "reason": "not for models"}
+        patch = {"patched": {"tool_output": {"changed": True}}}
+        blocks = {"patched": {"tool_output": [{"type": "text", "text": "changed"}]}}
+        # What the tool returns, what hooks say, and what the model is told.
+        for returned, says, told in [
+            ("text", patch, '{"changed": true}'),
+            ("text", {"patched": {"tool_output": [1]}}, "[1]"),
+            ("text", blocks, [{"type": "text", "text": "changed"}]),
+            (command("said"), {}, "said"),
+            ([command("said")], {}, "said"),
+            ([command("said")], block, "not for models"),
+            ([command("said")], patch, "a hook changed what cannot be changed"),
+            ([message("said")], {}, "said"),
+        ]:
+            with self.subTest(returned=returned, says=says):
+                yard = self.fake({"after_tool_dispatch": says})
+                played = self.play(yard, [["ls"]], {"run": "r"}, run_tool=lambda _: returned)
+                self.assertEqual(played["told"], [told])
+                [output] = [event["tool_output"] for event in yard.events if event["event"] == "after_tool_dispatch"]
+                self.assertIn("text" if returned == "text" else "said", str(output))
+
+    def test_an_approval_is_for_one_call(self):
+        from langchain.agents import create_agent
+        from langchain.messages import AIMessage
+        from langgraph.checkpoint.memory import InMemorySaver
+        from langgraph.types import Command
+
+        from hookyard_client.adapters.langchain import HookyardMiddleware
+
+        async def play(answers):
+            ran = []
+
+            def bash(command: str) -> None:
+                """Runs a command."""
+                ran.append(command)
+
+            calls = [{"name": "bash", "args": {"command": f"command {number}"}, "id": f"call-{number}"} for number in range(2)]
+            model = self.example.Script(messages=iter([AIMessage("", tool_calls=calls), AIMessage("done")]))
+            middleware = HookyardMiddleware(fake_async({"before_tool_dispatch": {"verdict": "ask"}}), {"run": "r"})
+            agent = create_agent(model, tools=[bash], middleware=[middleware], checkpointer=InMemorySaver())
+            config = {"configurable": {"thread_id": "thread-1"}}
+            state = await agent.ainvoke({"messages": [("user", "go")]}, config)
+            await agent.ainvoke(Command(resume={wait.id: answers(wait.value) for wait in state["__interrupt__"]}), config)
+            return ran
+
+        for answers, ran in [
+            (lambda _: {"type": "approve"}, []),
+            (lambda _: {"type": "approve", "tool_call_id": "call-1"}, ["command 1"]),
+            (lambda asked: {"type": "approve", "tool_call_id": asked["tool_call_id"]}, ["command 0", "command 1"]),
+        ]:
+            self.assertEqual(asyncio.run(play(answers)), ran)
+
+
 class LangchainWithThreads(Langchain):
     fake = staticmethod(fake)
 
@@ -199,6 +270,63 @@ class GoogleAdk(Adapter, unittest.TestCase):
         [run] = {event["run_id"] for event in yard.events}
         self.assertTrue(run.startswith("e-"), run)
         self.assertNotEqual(yard.events[0]["session_id"], run)
+
+
+class ClaudeAgentSdk(Adapter, unittest.TestCase):
+    name, module = "claude_sdk", "claude_agent_sdk"
+    # The tool is one of a server of MCP, and the run is the session.
+    tool, lacks = "mcp__host__bash", ("model", "pause", "place")
+
+    def test_outputs_that_are_kept_from_the_model(self):
+        def patch(output):
+            return {"patched": {"tool_output": output}}
+
+        def bash(command):
+            return {"name": "Bash", "input": {"command": command, "description": "a test"}}
+
+        # The shell puts it together, so that it is in the output alone.
+        shown, fails = bash("echo SEC''RET"), bash("echo SEC''RET; exit 3")
+        file = daemon.path / "secret.txt"
+        read = {"name": "Read", "input": {"file_path": str(file)}}
+        file.write_text("SEC" + "RET of a file\n")
+        write = {"name": "Write", "input": {"content": "new"}}
+        block = {"verdict": "block", "reason": "not for models"}
+        bare = {"stdout": "changed", "stderr": "", "interrupted": False, "isImage": False, "noOutputExpected": False}
+        unfit, none = "^a hook changed the output into another form", "hookyard gave no verdict: nobody is there"
+        # The call, what hooks say, what the model is told, and the end.
+        for call, rules, said, end in [
+            (shown, {"after_tool_dispatch": block}, "^not for models$", "^done$"),
+            (read, {"after_tool_dispatch": {**block, "reason": "not\nthis"}}, "^1\tnot\n2\tthis$", "^done$"),
+            (shown, {"after_tool_dispatch": {"verdict": "halt", "reason": "enough"}}, None, "^halted: enough$"),
+            (shown, {"after_tool_dispatch": away}, none, "^done$"),
+            (shown, {"after_tool_dispatch": patch(bare)}, "^changed$", "^done$"),
+            (shown, {"after_tool_dispatch": patch({})}, unfit, "^done$"),
+            ("ls", {"after_tool_dispatch": patch(None)}, unfit, "^done$"),
+            (shown, {"after_tool_dispatch": patch({"stdout": "changed", "stderr": ""})}, unfit, "^done$"),
+            (fails, {"tool_failed": block}, None, "^halted: not for models$"),
+            (fails, {"tool_failed": away}, None, none),
+            (write, {"after_tool_dispatch": block}, None, "^halted: not for models$"),
+        ]:
+            with self.subTest(call=call, rules=rules):
+                requests = []
+                for more in [], ["and then?", "/compact"]:
+                    write["input"]["file_path"] = str(daemon.path / f"new-{len(more)}.txt")
+                    played = self.play(fake_async(rules), [[call]], more=more)
+                    self.assertNotIn("SECRET", played["asked"])
+                    requests.append(len(json.loads(played["asked"])))
+                    if not more:
+                        self.assertRegex(played["ended"], end)
+                        told = played["told"]
+                        self.assertRegex(told[0], said) if said else self.assertEqual(told, [])
+                # Of a session that is over, nothing more goes to the model.
+                self.assertEqual(requests[1] > requests[0], end == "^done$")
+
+    def test_a_failure_that_hooks_let_pass_is_told(self):
+        yard = fake_async()
+        call = {"name": "Bash", "input": {"command": "echo SEC''RET; exit 3", "description": "a test"}}
+        self.assertRegex(self.play(yard, [[call]])["told"][0], "^Exit code 3\nSECRET")
+        [error] = [event["error"] for event in yard.events if event["event"] == "tool_failed"]
+        self.assertEqual(error, "Exit code 3\nSECRET")
 
 
 class Sizes(unittest.TestCase):

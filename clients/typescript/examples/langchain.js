@@ -32,7 +32,9 @@ export async function play(yard, turns, { prompt = "go", approve, runTool = (com
   try {
     let state = await agent.invoke({ messages: [{ role: "user", content: prompt }] }, config);
     while (state.__interrupt__?.length && approve !== undefined) {
-      state = await agent.invoke(new Command({ resume: { type: approve ? "approve" : "reject" } }), config);
+      const type = approve ? "approve" : "reject";
+      const answers = state.__interrupt__.map(({ id, value }) => [id, { type, tool_call_id: value.tool_call_id }]);
+      state = await agent.invoke(new Command({ resume: Object.fromEntries(answers) }), config);
     }
     ended = state.__interrupt__?.length ? "waits" : state.messages.at(-1).content;
   } catch (error) {

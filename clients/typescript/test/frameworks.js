@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -36,8 +36,10 @@ const FRAMEWORKS = {
   // The SDK asks again whether the approval was needed.
   "ai-sdk": { blockedLate: 'Tool "bash" does not require approval' },
   mcp: { lacks: ["model", "pause"] },
+  // The tool is one of a server of MCP, and the run is the session.
+  "claude-agent-sdk": { lacks: ["model", "pause", "place"], tool: "mcp__host__bash" },
 };
-for (const [name, { lacks = [], blockedLate = "not any more" }] of Object.entries(FRAMEWORKS)) {
+for (const [name, { lacks = [], blockedLate = "not any more", tool = "bash" }] of Object.entries(FRAMEWORKS)) {
   describe(name, async () => {
     const { play } = await import(`../examples/${name}.js`);
 
@@ -91,12 +93,14 @@ for (const [name, { lacks = [], blockedLate = "not any more" }] of Object.entrie
     test("events say what runs and which call it is", async () => {
       const yard = fake({ before_tool_dispatch: { patched: { tool_input: { command: "ls -l" } } } });
       await play(yard, [["ls"], ["ls"]], { place: { run: "run-7", session: "session-7" }, runTool });
-      for (const event of yard.events) assert.deepEqual([event.run_id, event.session_id], ["run-7", "session-7"]);
-      const events = yard.events.filter(({ event }) => event !== "before_model_call");
-      assert.equal(events.length < yard.events.length, !lacks.includes("model"));
+      const places = new Set(yard.events.map((event) => `${event.run_id} ${event.session_id}`));
+      assert.equal(places.size, 1);
+      if (!lacks.includes("place")) assert.deepEqual([...places], ["run-7 session-7"]);
+      const events = yard.events.filter(({ event }) => event.endsWith("_dispatch"));
+      assert.equal(yard.events.some(({ event }) => event === "before_model_call"), !lacks.includes("model"));
       const [first, last] = [events[0], events.at(-1)];
-      assert.deepEqual([first.event, first.tool_name, first.tool_input], ["before_tool_dispatch", "bash", { command: "ls" }]);
-      assert.deepEqual([last.event, last.tool_name, last.tool_input], ["after_tool_dispatch", "bash", { command: "ls -l" }]);
+      assert.deepEqual([first.event, first.tool_name, first.tool_input], ["before_tool_dispatch", tool, { command: "ls" }]);
+      assert.deepEqual([last.event, last.tool_name, last.tool_input], ["after_tool_dispatch", tool, { command: "ls -l" }]);
       assert.match(JSON.stringify(last.tool_output), /ran ls -l/);
       // By this, hookyard recognises a call that is asked about twice.
       const asked = events.filter((event) => event.tool_call_id === first.tool_call_id && event.event === first.event);
@@ -138,6 +142,62 @@ describe("openai-agents, beside the example", async () => {
     const [bash] = guarded(fake(), [tool({ name: "bash", description: "", parameters, needsApproval, execute: () => "" })], { run: "r" });
     const needs = (command) => bash.needsApproval({}, { command }, "1");
     assert.deepEqual([await needs("own"), await needs("ls")], [true, false]);
+  });
+});
+
+describe("langchain, beside the example", async () => {
+  const { Command, MemorySaver } = await import("@langchain/langgraph");
+  const { AIMessage, createAgent, fakeModel, tool, ToolMessage } = await import("langchain");
+  const { z } = await import("zod");
+  const { hookyard } = await import("../dist/adapters/langchain.js");
+  const config = { configurable: { thread_id: "1" } };
+
+  /** An agent whose model calls `bash` with a command for each call, and what the model was told. */
+  function agentOf(yard, commands, run) {
+    const bash = tool(({ command }) => run(command), { name: "bash", description: "", schema: z.object({ command: z.string() }) });
+    const model = fakeModel();
+    model.respondWithTools(commands.map((command, number) => ({ name: "bash", args: { command }, id: `call-${number}` })));
+    model.respond(new AIMessage("done"));
+    const agent = createAgent({ model, tools: [bash], middleware: [hookyard(yard, { run: "r" })], checkpointer: new MemorySaver() });
+    const told = (state) => state.messages.filter((message) => ToolMessage.isInstance(message)).map(({ content }) => content);
+    const begin = () => agent.invoke({ messages: [{ role: "user", content: "go" }] }, config);
+    return { begin, told, resume: (resume) => agent.invoke(new Command({ resume }), config) };
+  }
+
+  const command = () => new Command({ update: { messages: [new ToolMessage({ content: "said", tool_call_id: "call-0" })] } });
+  const block = { verdict: "block", reason: "not for models" };
+  const patch = (tool_output) => ({ patched: { tool_output } });
+  const blocks = [{ type: "text", text: "changed" }];
+  // What the tool returns, what hooks say, and what the model is told.
+  for (const [title, returned, says, expected] of [
+    ["a text that becomes an object", () => "said", patch({ changed: true }), '{"changed":true}'],
+    ["a text that becomes a list", () => "said", patch([1]), "[1]"],
+    ["a text that becomes blocks", () => "said", patch(blocks), blocks],
+    ["a command", command, {}, "said"],
+    ["a command that is blocked", command, block, "not for models"],
+    ["a command that is changed", command, patch({}), "a hook changed what cannot be changed"],
+  ]) {
+    test(`hooks see ${title}`, async () => {
+      const yard = fake({ after_tool_dispatch: says });
+      const { begin, told } = agentOf(yard, ["ls"], returned);
+      assert.deepEqual(told(await begin()), [expected]);
+      assert.match(JSON.stringify(yard.events.find(({ event }) => event === "after_tool_dispatch").tool_output), /said/);
+    });
+  }
+
+  test("an approval is for one call", async () => {
+    const type = "approve";
+    for (const [resume, expected] of [
+      [() => ({ type }), []],
+      [() => ({ type, tool_call_id: "call-1" }), ["b"]],
+      [([{ id, value }]) => ({ [id]: { type, tool_call_id: value.tool_call_id } }), ["a"]],
+    ]) {
+      const ran = [];
+      const yard = fake({ before_tool_dispatch: { verdict: "ask" } });
+      const { begin, resume: go } = agentOf(yard, ["a", "b"], (given) => (ran.push(given), "said"));
+      await go(resume((await begin()).__interrupt__));
+      assert.deepEqual(ran, expected);
+    }
   });
 });
 
@@ -339,5 +399,57 @@ describe("mcp, beside the example", async () => {
     assert.equal(arrived.length, before + 1);
     await client.close();
     await bridged;
+  });
+});
+
+describe("claude-agent-sdk, beside the example", async () => {
+  const { play } = await import("../examples/claude-agent-sdk.js");
+  const bash = (command) => ({ name: "Bash", input: { command, description: "a test" } });
+  // The shell puts it together, so that it is in the output alone.
+  const [SHOWN, FAILS] = [bash("echo SEC''RET"), bash("echo SEC''RET; exit 3")];
+  const block = { verdict: "block", reason: "not for models" };
+  const patch = (tool_output) => ({ patched: { tool_output } });
+  const bare = { stdout: "", stderr: "", interrupted: false, isImage: false, noOutputExpected: false };
+  const read = { name: "Read", input: { file_path: `${directory.path}/secret.txt` } };
+  const write = { name: "Write", input: { file_path: `${directory.path}/new.txt`, content: "new" } };
+  const UNFIT = /a hook changed the output into another form/;
+
+  // What keeps an output from the model: the call, what hooks say, what the model is told, and the end.
+  for (const [title, call, rules, said, end] of [
+    ["a block", SHOWN, { after_tool_dispatch: block }, /^not for models$/, "done"],
+    ["a block of several lines of a file", read, { after_tool_dispatch: { ...block, reason: "not\nthis" } }, /^1\tnot\n2\tthis$/, "done"],
+    ["a halt", SHOWN, { after_tool_dispatch: { verdict: "halt", reason: "enough" } }, undefined, "halted: enough"],
+    ["no verdict", SHOWN, { after_tool_dispatch: away }, NONE, "done"],
+    ["a change", SHOWN, { after_tool_dispatch: patch({ ...bare, stdout: "changed" }) }, /^changed$/, "done"],
+    ["a change into another form", SHOWN, { after_tool_dispatch: patch({}) }, UNFIT, "done"],
+    ["a change without a key", SHOWN, { after_tool_dispatch: patch({ stdout: "changed", stderr: "" }) }, UNFIT, "done"],
+    ["a change of a kind", read, { after_tool_dispatch: patch({ type: "no", file: {} }) }, UNFIT, "done"],
+    ["a block of a failure", FAILS, { tool_failed: block }, undefined, "halted: not for models"],
+    ["no verdict about a failure", FAILS, { tool_failed: away }, undefined, NONE],
+    ["a block that the SDK cannot tell", write, { after_tool_dispatch: block }, undefined, "halted: not for models"],
+  ]) {
+    test(`${title} keeps an output from the model, in later prompts, too`, async () => {
+      writeFileSync(read.input.file_path, `SEC${"RET"} of a file\n`);
+      const played = await play(fake(rules), [[call]]);
+      rmSync(write.input.file_path, { force: true });
+      const later = await play(fake(rules), [[call]], { more: ["and then?", "/compact"] });
+      for (const { asked } of [played, later]) assert(!asked.includes("SECRET"));
+      assert(said === undefined ? played.told.length === 0 : said.test(played.told[0]), played.told[0]);
+      assert(end instanceof RegExp ? end.test(played.ended) : end === played.ended, played.ended);
+      // Of a session that is over, nothing more goes to the model.
+      assert.equal(JSON.parse(later.asked).length > JSON.parse(played.asked).length, end === "done");
+    });
+  }
+
+  test("a failure that hooks let pass is told", async () => {
+    const yard = fake();
+    const { told } = await play(yard, [[FAILS]]);
+    assert.match(told[0], /^Exit code 3\nSECRET/);
+    assert.equal(yard.events.find(({ event }) => event === "tool_failed").error, "Exit code 3\nSECRET");
+  });
+
+  test("an output that is withheld leaves the others of the turn alone", async () => {
+    const yard = fake({ after_tool_dispatch: ({ tool_input }) => (tool_input.command === "ls" ? block : undefined) });
+    assert.deepEqual((await play(yard, [["ls", "pwd"]], { runTool })).told, ["not for models", "ran pwd"]);
   });
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Union
 
 from langchain.agents.middleware import AgentMiddleware  # type: ignore[import-not-found, unused-ignore]
@@ -39,18 +40,18 @@ class HookyardMiddleware(AgentMiddleware):  # type: ignore[misc, unused-ignore]
         outcome = yield self._yard.before_tool_dispatch(**where, tool={"name": name, "input": args, "id": call})
         approval = {"type": "tool_approval", "tool_call_id": call, "name": name, "args": outcome.payload, "description": outcome.reason}
         # Ends this step of the graph at first. It is taken again with the answer of the person, and asks hookyard again.
-        is_approved = outcome.verdict == "ask" and interrupt(approval) == {"type": "approve"}
+        is_approved = outcome.verdict == "ask" and interrupt(approval) == {"type": "approve", "tool_call_id": call}
         if refused := refusal(outcome, is_approved):
             return ToolMessage(refused, name=name, tool_call_id=call, status="error")
         result = yield handler(request.override(tool_call={**request.tool_call, "args": outcome.payload}))
-        # Else it is a command to the graph, which stays as it is.
+        # Else there are commands to the graph, which stay as they are.
         is_message = isinstance(result, ToolMessage)
-        output = jsonable(result.content if is_message else result.update)
+        output = jsonable([_said(part) for part in result] if isinstance(result, list) else _said(result))
         after = yield self._yard.after_tool_dispatch(**where, tool={"name": name, "input": outcome.payload, "id": call}, output=output)
         refused = refusal(after)
         if refused or (after.patched and not is_message):
             return ToolMessage(refused or "a hook changed what cannot be changed", name=name, tool_call_id=call, status="error")
-        return result.model_copy(update={"content": after.payload}) if after.patched else result
+        return result.model_copy(update={"content": _content(after.payload)}) if after.patched else result
 
     def _model(self, request: Any, handler: Any) -> Steps:
         given = {"system": request.system_prompt, "messages": jsonable(messages_to_dict(request.messages))}
@@ -62,3 +63,13 @@ class HookyardMiddleware(AgentMiddleware):  # type: ignore[misc, unused-ignore]
             system, messages = outcome.payload["system"], messages_from_dict(outcome.payload["messages"])
             request = request.override(messages=messages, system_message=SystemMessage(system) if system else None)
         return (yield handler(request))
+
+
+def _said(result: Any) -> Any:
+    return result.content if isinstance(result, ToolMessage) else getattr(result, "update", None)
+
+
+def _content(output: Any) -> Any:
+    """An output as a message can have it: a text, blocks, or the JSON of anything else."""
+    is_blocks = isinstance(output, list) and all(isinstance(part, dict) and "type" in part for part in output)
+    return output if isinstance(output, str) or is_blocks else json.dumps(output)

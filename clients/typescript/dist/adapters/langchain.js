@@ -15,7 +15,7 @@ export function hookyard(yard, place) {
             const approval = { type: "tool_approval", tool_call_id: id, name, args: outcome.payload, description: outcome.reason };
             // Ends this step of the graph at first. It is taken again with the answer of the person, and asks hookyard again.
             const answer = outcome.verdict === "ask" ? runtime.interrupt?.(approval) : undefined;
-            const refused = refusal(outcome, answer?.type === "approve");
+            const refused = refusal(outcome, answer?.type === "approve" && answer.tool_call_id === id);
             if (refused !== undefined)
                 return tell(refused);
             const result = await handler({ ...request, toolCall: { ...request.toolCall, args: outcome.payload } });
@@ -29,7 +29,7 @@ export function hookyard(yard, place) {
             if (withheld !== undefined)
                 return tell(withheld);
             if (message && isPatched(after))
-                message.content = after.payload;
+                message.content = content(after.payload);
             return result;
         },
         async wrapModelCall(request, handler) {
@@ -46,4 +46,9 @@ export function hookyard(yard, place) {
             return handler({ ...request, messages: changed, systemMessage: new SystemMessage(outcome.payload.system) });
         },
     });
+}
+/** An output as a message can have it: a text, blocks, or the JSON of anything else. */
+function content(output) {
+    const isBlocks = Array.isArray(output) && output.every((part) => part?.type !== undefined);
+    return typeof output === "string" || isBlocks ? output : JSON.stringify(output);
 }

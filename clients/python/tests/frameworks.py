@@ -271,6 +271,152 @@ class GoogleAdk(Adapter, unittest.TestCase):
         self.assertTrue(run.startswith("e-"), run)
         self.assertNotEqual(yard.events[0]["session_id"], run)
 
+    def run_code(self, yard, executor):
+        """What the model was asked at last, after it has said some code."""
+        from google.adk.agents import LlmAgent
+        from google.adk.runners import InMemoryRunner
+        from google.genai.types import Content, Part
+
+        from hookyard_client.adapters.google_adk import hookyard_callbacks
+
+        async def run():
+            turns = [[Part(text=f"```python\n{code}\n```")] for code in ["print('SEC' + 'RET')"]] + [[Part(text="done")]]
+            model = self.example.Script(model="script", turns=turns)
+            agent = LlmAgent(name="builder", model=model, code_executor=executor(yard), **hookyard_callbacks(yard, {"run": "r"}))
+            runner = InMemoryRunner(agent=agent, app_name="example")
+            session = await runner.session_service.create_session(app_name="example", user_id="u")
+            message = Content(role="user", parts=[Part(text="go")])
+            async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+                pass
+            return str(model.asked[-1])
+
+        return asyncio.run(run())
+
+    def test_code_of_a_model_is_asked_about(self):
+        from google.adk.code_executors import UnsafeLocalCodeExecutor
+
+        from hookyard_client.adapters import Halted
+        from hookyard_client.adapters.google_adk import GuardedExecutor
+
+        ran = []
+
+        class Executor(UnsafeLocalCodeExecutor):
+            def execute_code(self, context, given):
+                ran.append(given.code)
+                return super().execute_code(context, given)
+
+        def guarded(yard):
+            return GuardedExecutor(yard, Executor(), {"run": "r"})
+
+        code, block, halt = "print('SEC' + 'RET')", {"verdict": "block", "reason": "no code"}, {"verdict": "halt", "reason": "enough"}
+        # What hooks say, which code ran, and what the model is told.
+        for rules, expected, told in [
+            ({}, [code], "SECRET"),
+            ({"before_tool_dispatch": block}, [], "no code"),
+            ({"before_tool_dispatch": {"verdict": "ask", "reason": "who?"}}, [], "who?"),
+            ({"before_tool_dispatch": away}, [], "nobody is there"),
+            ({"before_tool_dispatch": {"patched": {"tool_input": {"code": "print(2)"}}}}, ["print(2)"], "2"),
+            ({"after_tool_dispatch": block}, [code], "no code"),
+            ({"after_tool_dispatch": away}, [code], "nobody is there"),
+            ({"after_tool_dispatch": {"patched": {"tool_output": {}}}}, [code], "another form"),
+            ({"after_tool_dispatch": {"patched": {"tool_output": {"stdout": "less", "stderr": ""}}}}, [code], "less"),
+        ]:
+            with self.subTest(rules=rules):
+                ran.clear()
+                yard = fake_async(rules)
+                asked = self.run_code(yard, guarded)
+                self.assertEqual(ran, expected)
+                self.assertIn(told, asked)
+                self.assertEqual("SECRET" in asked, told == "SECRET")
+                events = [(event["tool_name"], event["tool_input"]) for event in yard.events if event["event"].endswith("_dispatch")]
+                self.assertEqual(events[0], ("code_execution", {"code": code}))
+        for kind in ("before_tool_dispatch", "after_tool_dispatch"):
+            with self.assertRaisesRegex(Halted, "enough"):
+                self.run_code(fake_async({kind: halt}), guarded)
+        ran.clear()
+        with self.assertRaisesRegex(TypeError, "Executor runs code without a question"):
+            self.run_code(fake_async(), lambda _: Executor())
+        self.assertEqual(ran, [])
+
+    def test_a_tool_that_yields_does_not_run_in_a_live_run(self):
+        from contextlib import asynccontextmanager
+
+        from google.adk.agents import LlmAgent
+        from google.adk.agents.live_request_queue import LiveRequestQueue
+        from google.adk.models import LlmResponse
+        from google.adk.models.base_llm_connection import BaseLlmConnection
+        from google.adk.runners import InMemoryRunner
+        from google.genai.types import Content, FunctionCall, Part
+
+        from hookyard_client.adapters.google_adk import hookyard_callbacks
+
+        class Connection(BaseLlmConnection):
+            """Calls the tool once it is asked, and keeps what it is told."""
+
+            def __init__(self):
+                self.told, self.answers = asyncio.Queue(), asyncio.Queue()
+
+            async def send_content(self, content, **_):
+                [part] = content.parts
+                if part.function_response:
+                    return await self.told.put(part.function_response.response)
+                call = FunctionCall(name="bash", args={"command": "ls"}, id="call-0-0")
+                await self.answers.put(LlmResponse(content=Content(role="model", parts=[Part(function_call=call)])))
+
+            async def receive(self):
+                while True:
+                    yield await self.answers.get()
+
+            async def send_history(self, _):
+                pass
+
+            async def send_realtime(self, _):
+                pass
+
+            async def close(self):
+                pass
+
+        async def told(bash):
+            connection = Connection()
+
+            class Model(self.example.Script):
+                @asynccontextmanager
+                async def connect(self, _):
+                    yield connection
+
+            bash.__name__ = "bash"
+            agent = LlmAgent(name="builder", model=Model(model="script"), tools=[bash], **hookyard_callbacks(fake_async(), {"run": "r"}))
+            runner = InMemoryRunner(agent=agent, app_name="example")
+            session = await runner.session_service.create_session(app_name="example", user_id="u")
+            queue = LiveRequestQueue()
+            queue.send_content(Content(role="user", parts=[Part(text="go")]))
+
+            async def run():
+                async for _ in runner.run_live(user_id="u", session_id=session.id, live_request_queue=queue):
+                    pass
+
+            task = asyncio.create_task(run())
+            try:
+                return str(await asyncio.wait_for(connection.told.get(), 20))
+            finally:
+                task.cancel()
+
+        ran = []
+
+        async def yields(command: str):
+            """Runs a command."""
+            ran.append(command)
+            yield "said"
+
+        async def returns(command: str) -> str:
+            """Runs a command."""
+            ran.append(command)
+            return "said"
+
+        self.assertIn("cannot see what this tool yields", asyncio.run(told(yields)))
+        self.assertEqual(ran, [])
+        self.assertIn("said", asyncio.run(told(returns)))
+
 
 class ClaudeAgentSdk(Adapter, unittest.TestCase):
     name, module = "claude_sdk", "claude_agent_sdk"

@@ -9,8 +9,10 @@ from google.genai import types  # type: ignore[import-not-found, unused-ignore]
 
 from .._asyncio import AsyncHookyard
 from .._events import ToolCall
+from ._google_adk_unseen import GuardedExecutor, check_executor, unseen
 from ._shared import Place, jsonable, place_of, refusal
 
+__all__ = ["GuardedExecutor", "hookyard_callbacks"]
 
 class _Refusal(dict[str, Any]):
     """The answer for a tool that did not run. The ADK calls the callbacks after tools for it, too."""
@@ -27,6 +29,8 @@ def hookyard_callbacks(yard: AsyncHookyard, place: Place = {}) -> dict[str, Call
         return {"name": tool.name, "input": jsonable(args), "id": context.function_call_id}
 
     async def before_tool(tool: Any, args: dict[str, Any], tool_context: Any) -> Optional[dict[str, Any]]:
+        if refused := unseen(tool, tool_context):
+            return _Refusal(error=refused)
         outcome = await yard.before_tool_dispatch(**where(tool_context), tool=called(tool, args, tool_context))
         confirmation = tool_context.tool_confirmation
         if outcome.verdict == "ask" and confirmation is None:
@@ -51,6 +55,7 @@ def hookyard_callbacks(yard: AsyncHookyard, place: Place = {}) -> dict[str, Call
         return outcome.payload if isinstance(outcome.payload, dict) else {"result": outcome.payload}
 
     async def before_model(callback_context: Any, llm_request: Any) -> Any:
+        check_executor(callback_context)
         config = llm_request.config
         given = {"system_instruction": config.system_instruction, "contents": llm_request.contents}
         outcome = await yard.before_model_call(**where(callback_context), model=str(llm_request.model), request=jsonable(given))

@@ -37,8 +37,9 @@ async def play(yard, turns, *, prompt="go", more=(), approve=None, place=None, r
 
     with tempfile.TemporaryDirectory(prefix="hookyard-claude-", ignore_cleanup_errors=True) as home, ScriptedModel(turns) as model:
         quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CONFIG_DIR": home}
+        hooks = claude_hooks(yard)
         options = ClaudeAgentOptions(
-            hooks=claude_hooks(yard),
+            hooks=hooks,
             can_use_tool=can_use_tool,
             mcp_servers={"host": create_sdk_mcp_server("host", tools=[bash])},
             # Only hooks ask a person about it.

@@ -28,8 +28,9 @@ export async function play(yard, turns, { prompt = "go", more = [], approve, run
     approve === false ? { behavior: "deny", message: "a person refused it" } : { behavior: "allow", updatedInput };
   const home = mkdtempSync(`${tmpdir()}/hookyard-claude-`);
   const model = await scriptedModel(turns);
+  const hooks = claudeHooks(yard);
   const options = {
-    hooks: claudeHooks(yard),
+    hooks,
     canUseTool,
     mcpServers: { host: createSdkMcpServer({ name: "host", tools: [bash] }) },
     // Only hooks ask a person about it.

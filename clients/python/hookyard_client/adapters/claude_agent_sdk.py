@@ -23,7 +23,7 @@ def claude_hooks(yard: AsyncHookyard) -> dict[Any, list[Any]]:
         decision = _DECISIONS.get(outcome.verdict)
         reason = told(outcome) if decision == "deny" else outcome.reason
         words = {"permissionDecision": decision, "permissionDecisionReason": reason, "updatedInput": outcome.patched.get("tool_input")}
-        return _answer(event, outcome, **words)
+        return _answer(event, outcome, words)
 
     async def after(event: Any, *_: Any) -> Any:
         outputs.hold(event)
@@ -32,7 +32,7 @@ def claude_hooks(yard: AsyncHookyard) -> dict[Any, list[Any]]:
         else:
             outcome = await yard.tool_failed(**_call(event), error=event["error"])
         # What is halted ends after the other calls of the turn, where the SDK says why.
-        return _answer(event, outcome, may_end=False, updatedToolOutput=outputs.judged(event, outcome))
+        return _answer(event, outcome, {"updatedToolOutput": outputs.judged(event, outcome)}, may_end=False)
 
     async def batch(event: Any, *_: Any) -> Any:
         # Before the model gets the outputs of a turn.
@@ -42,7 +42,7 @@ def claude_hooks(yard: AsyncHookyard) -> dict[Any, list[Any]]:
         outcome = await yard.prompt_submitted(run=event["session_id"], cwd=event["cwd"], prompt=event["prompt"])
         # The SDK has no way to change a prompt.
         changed = "a hook changed the prompt" if "prompt" in outcome.patched else None
-        return _answer(event, outcome) | _blocked(outputs.over(event) or changed if outcome.proceeds else told(outcome))
+        return _answer(event, outcome, {}) | _blocked(outputs.over(event) or changed if outcome.proceeds else told(outcome))
 
     async def compact(event: Any, *_: Any) -> Any:
         return _blocked(outputs.over(event))
@@ -66,7 +66,7 @@ def _ended(reason: Optional[str]) -> dict[str, Any]:
     return {} if reason is None else {"continue_": False, "stopReason": reason, "systemMessage": reason}
 
 
-def _answer(event: Any, outcome: Outcome, may_end: bool = True, **words: Any) -> dict[str, Any]:
+def _answer(event: Any, outcome: Outcome, words: dict[str, Any], may_end: bool = True) -> dict[str, Any]:
     """What the SDK is told: an outcome, and what is special to the event."""
     end = _ended(outcome.reason or "a hook ended the run") if may_end and outcome.verdict == "halt" else {}
     if shown := notes_of(outcome, for_model=False):

@@ -198,7 +198,9 @@ async fn streams(settings: &Settings) -> Result<Vec<StartFinding>, ClusterError>
         found.push(StartFinding::ok(subject, format!("{stream} {became}")));
         is_there
     };
-    let bucket = ClusterOperator::connect(cluster_options(settings)).await?.has_bucket().await?;
+    let operator = ClusterOperator::connect(cluster_options(settings)).await?;
+    let bucket = operator.has_bucket().await?;
+    operator.check_servers().await?;
     let mut are_there = tell("cluster.store", format!("the bucket `{}`", cluster.name), "halts", bucket);
     if cluster.lifecycle == LifecyclePlace::Queue {
         let queue = QueueOperator::connect(queue_options(settings)).await?.has_streams().await?;

@@ -46,6 +46,8 @@ class Shape:
     lazy: int = 0
     # Each server is of no cluster, so that none can keep what three are to have.
     apart: bool = False
+    # On so many servers each halt is to be.
+    replicas: int = 3
     # Each party has a network of its own.
     namespaces: bool = False
     # Where each node's `data`, or each server's, is a file system of its own, its size.
@@ -167,7 +169,8 @@ class Cluster:
 
     def _keeping(self) -> dict[str, str]:
         """The settings of nodes for what they share."""
-        return stores.settings(self.stores, self.shape.unsure, self.shape.halts) if self.stores else alone()
+        shape = self.shape
+        return stores.settings(self.stores, shape.unsure, shape.halts, shape.replicas) if self.stores else alone()
 
     def wait_ready(self, node: Node) -> None:
         self._wait(node, node.ready, node.log)

@@ -27,7 +27,9 @@ def run(options: argparse.Namespace) -> int:
 def unfit(shape: Shape) -> Iterator[tuple[str, Shape]]:
     for lazy, what in ((3, "write to their disks later (`sync_interval` left out)"), (1, "do so, one of them")):
         yield what, replace(shape, nodes=1, store=nats.program(), lazy=lazy)
-    yield "are three, and no cluster", replace(shape, nodes=1, store=nats.program(), apart=True)
+    for replicas in (3, 1):
+        what = f"are three, and no cluster, with `cluster.replicas: {replicas}`"
+        yield what, replace(shape, nodes=1, store=nats.program(), apart=True, replicas=replicas)
     old = nats.installed(nats.TOO_OLD)
     numbers = ".".join(map(str, nats.version(old)))
     yield f"are nats-server {numbers}", replace(shape, nodes=1, store=old)

@@ -70,7 +70,7 @@ def leader(stores: list[Store]) -> Store | None:
     return leading[0] if len(leading) == 1 else None
 
 
-def settings(stores: list[Store], unsure: str, halts: str) -> dict[str, str]:
+def settings(stores: list[Store], unsure: str, halts: str, replicas: int = 3) -> dict[str, str]:
     """Those of nodes, to keep their halts there."""
     return {
         "cluster.store": _listed([f"nats://{store.ports.clients}" for store in stores]),
@@ -78,6 +78,7 @@ def settings(stores: list[Store], unsure: str, halts: str) -> dict[str, str]:
         "cluster.monitoring": _listed([f"http://{store.ports.monitor}" for store in stores]),
         "cluster.unsure": unsure,
         "cluster.halts": halts,
+        "cluster.replicas": str(replicas),
     }
 
 

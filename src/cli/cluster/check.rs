@@ -43,6 +43,7 @@ impl CheckAction {
         let survey = operator.survey().await.map_err(CliError::new)?;
         let names = operator.shared_names().await.map_err(CliError::new)?;
         let mut problems = of_sync(&settings).await;
+        problems.extend(operator.check_servers().await.err().map(|error| error.to_string()));
         problems.extend(of_survey(&survey));
         problems.extend(names.iter().map(|name| {
             format!("several daemons have the name {}: give each its own `node`", escape::line(name))

@@ -85,18 +85,25 @@ impl Bucket {
     /// Returns an error if the server is too old, or if the bucket is not one that halts are safe in.
     pub(crate) async fn open(&self) -> Result<Stream, ClusterError> {
         self.check_server()?;
-        let name = self.stream_name();
-        let stream = match self.jetstream.get_stream(&name).await {
-            Ok(stream) => stream,
-            Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    self.make().await?
-                }
-                _ => return Err(unreachable(&error)),
-            },
+        let stream = match self.found_by(&self.jetstream).await? {
+            Some(stream) => stream,
+            None => self.make().await?,
         };
         self.check(&stream.cached_info().config)?;
         Ok(stream)
+    }
+
+    /// The stream of the bucket, if those who are asked this way have one.
+    pub(super) async fn found_by(&self, jetstream: &Context) -> Result<Option<Stream>, ClusterError> {
+        match jetstream.get_stream(self.stream_name()).await {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    Ok(None)
+                }
+                _ => Err(unreachable(&error)),
+            },
+        }
     }
 
     /// Whether the bucket is there. Makes none.
@@ -104,14 +111,9 @@ impl Bucket {
     /// Returns an error if halts are not safe in it, it cannot be looked at, or its server cannot make it.
     #[cfg(feature = "cli")]
     pub(super) async fn is_there(&self) -> Result<bool, ClusterError> {
-        match self.jetstream.get_stream(&self.stream_name()).await {
-            Ok(stream) => self.check(&stream.cached_info().config).map(|()| true),
-            Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(known) if known.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    self.check_cluster().map(|()| false)
-                }
-                _ => Err(unreachable(&error)),
-            },
+        match self.found_by(&self.jetstream).await? {
+            Some(stream) => self.check(&stream.cached_info().config).map(|()| true),
+            None => self.check_cluster().map(|()| false),
         }
     }
 
@@ -301,7 +303,7 @@ impl Bucket {
         self.options.run_forget.saturating_mul(KEPT_FOR)
     }
 
-    fn stream_name(&self) -> String {
+    pub(super) fn stream_name(&self) -> String {
         format!("KV_{}", self.options.bucket)
     }
 

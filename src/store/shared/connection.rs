@@ -55,16 +55,11 @@ pub(in crate::store) async fn connect(
 ) -> Result<(Client, ConnectFailure), ClusterError> {
     let failure = ConnectFailure::default();
     let heard = failure.clone();
-    let address = |text: &String| {
-        text.parse::<ServerAddr>().map_err(|error| ClusterError::Address(format!("`{text}`: {error}")))
-    };
-    let servers = options.servers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
-    let connect = ConnectOptions::new()
-        .name(format!("hookyard {}", options.node))
+    let servers = options.servers.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
+    let connect = base(options)
+        .await?
         .retry_on_initial_connect()
         .max_reconnects(None)
-        .connection_timeout(REQUEST_TIMEOUT)
-        .request_timeout(Some(REQUEST_TIMEOUT))
         .ping_interval(PING)
         .reconnect_delay_callback(|attempts| {
             LONGEST_PAUSE.min(Duration::from_millis(50) * u32::try_from(attempts).unwrap_or(u32::MAX).min(16))
@@ -74,16 +69,38 @@ pub(in crate::store) async fn connect(
             report(&event);
             ready(())
         });
+    let client = connect.connect(servers).await.map_err(|error| unreachable(&error))?;
+    Ok((client, failure))
+}
+
+/// Connects to this server and to no other one, once.
+///
+/// Returns an error if that fails.
+pub(super) async fn connect_to(server: &str, options: &ClusterOptions) -> Result<Client, ClusterError> {
+    let connect = base(options).await?.max_reconnects(1).ignore_discovered_servers();
+    connect.connect(address(server)?).await.map_err(|error| unreachable(&error))
+}
+
+fn address(text: &str) -> Result<ServerAddr, ClusterError> {
+    text.parse().map_err(|error| ClusterError::Address(format!("`{text}`: {error}")))
+}
+
+/// What connections have in common.
+///
+/// Returns an error if the credentials cannot be used.
+async fn base(options: &ClusterOptions) -> Result<ConnectOptions, ClusterError> {
     check_credentials(options)?;
-    let connect = match &options.credentials {
-        None => connect,
+    let connect = ConnectOptions::new()
+        .name(format!("hookyard {}", options.node))
+        .connection_timeout(REQUEST_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT));
+    match &options.credentials {
+        None => Ok(connect),
         Some(path) => connect.credentials_file(path).await.map_err(|error| ClusterError::Credentials {
             path: path.clone(),
             why: crate::model::io_reason(&error),
-        })?,
-    };
-    let client = connect.connect(servers).await.map_err(|error| unreachable(&error))?;
-    Ok((client, failure))
+        }),
+    }
 }
 
 /// Returns an error if the server that is connected to is too old.

@@ -58,6 +58,8 @@ pub(super) struct ClusterCore {
     pub(super) missed: Notify,
     /// The bucket has confirmed a message under a number that was read before: it has lost messages.
     pub(super) is_rewound: AtomicBool,
+    /// As far as the servers answer, they have one bucket.
+    pub(super) are_one_store: AtomicBool,
     /// The table has another change that the bucket does not have.
     pub(super) changed: Notify,
     /// What the daemon is at, once it can say so.
@@ -106,6 +108,7 @@ impl ClusterCore {
             missed_at: AtomicU64::new(freshness::now()),
             missed: Notify::new(),
             is_rewound: AtomicBool::new(false),
+            are_one_store: AtomicBool::new(false),
             table: Mutex::default(),
             questions: Mutex::default(),
             changed: Notify::new(),
@@ -244,6 +247,10 @@ impl ClusterCore {
     }
 
     fn is_up_to_date(&self, at: u64) {
+        // Nothing is read of another store, whatever is known of this one.
+        if !self.are_one_store.load(Ordering::Acquire) {
+            return;
+        }
         // Before events are answered: the others may not know them.
         if !*self.is_ready.borrow() {
             self.tell_own_halts();

@@ -59,6 +59,19 @@ pub enum ClusterError {
         /// What it needs.
         needed: String,
     },
+    /// Servers of the settings have nothing to do with each other.
+    #[error(
+        "`cluster.store`: {one} and {other} do not have the same stream `{stream}`, so that nodes would not know each other's \
+         halts; name servers of one NATS cluster only"
+    )]
+    Apart {
+        /// The stream of the bucket.
+        stream: String,
+        /// The addresses of two of them.
+        one: String,
+        /// The second.
+        other: String,
+    },
     /// The queue is not one that events are safe in.
     #[error(
         "`cluster.lifecycle`: the stream `{stream}` has {found}, and events are safe only with {needed}; change it with `nats \

@@ -22,7 +22,7 @@ use super::{
     error::ClusterError,
     knowledge,
     publisher::publish,
-    watcher,
+    servers, watcher,
 };
 use crate::{
     model::RunKey,
@@ -83,8 +83,13 @@ impl SharedHalts {
             Ok(opened) => opened.map(|()| true)?,
             Err(_) => false,
         };
+        if is_up {
+            bucket.check_servers().await?;
+        }
         let core = Arc::new(ClusterCore::new(bucket, freshness, listener));
+        core.are_one_store.store(is_up, Ordering::Release);
         let mut tasks = JoinSet::new();
+        tasks.spawn(servers::watch(Arc::clone(&core)));
         tasks.spawn(watcher::watch(Arc::clone(&core)));
         tasks.spawn(watcher::beat(Arc::clone(&core)));
         tasks.spawn(publish(Arc::clone(&core)));

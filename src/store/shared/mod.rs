@@ -28,6 +28,7 @@ mod messages;
 mod models;
 mod publication;
 mod publisher;
+mod servers;
 #[cfg(feature = "cli")]
 mod survey;
 mod table;

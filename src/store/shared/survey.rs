@@ -71,6 +71,11 @@ impl ClusterOperator {
         self.bucket.is_there().await
     }
 
+    /// Returns an error if the servers of the settings do not have one bucket.
+    pub(crate) async fn check_servers(&self) -> Result<(), ClusterError> {
+        self.bucket.check_servers().await
+    }
+
     /// The names that several processes have, each of which goes on saying that it is there.
     ///
     /// Returns an error if the bucket cannot be read.

@@ -21,6 +21,7 @@ use super::{
     bucket::Bucket,
     claims::RunClaims,
     error::ClusterError,
+    store_clock::StoreClock,
     table::{Aging, HaltTable, OwnQuestions},
 };
 use crate::{
@@ -84,6 +85,7 @@ struct Beats {
     sent: VecDeque<(u64, u64)>,
     /// By the instance: the last beat, when it was heard, and when the first one was.
     nodes: HashMap<String, (NodeBeat, Instant, Instant)>,
+    clock: StoreClock,
     /// Another daemon has this one's name.
     is_name_shared: bool,
     /// Another daemon promises something else.
@@ -234,7 +236,11 @@ impl ClusterCore {
         }
         let sent = beats.sent.iter().find(|(sent, _)| *sent == number).map(|(_, at)| *at);
         beats.sent.retain(|(sent, _)| *sent > number);
+        let ahead = sent.and_then(|at| beats.clock.hear(written, at));
         drop(beats);
+        if let Some(ahead) = ahead {
+            self.clock_was_set_forward(ahead);
+        }
         // One of before the connection was lost is not known any more.
         if let Some(at) = sent.filter(|at| *at > self.missed_at.load(Ordering::Acquire)) {
             self.is_up_to_date(at);
@@ -243,6 +249,20 @@ impl ClusterCore {
         let beats_kept = self.bucket.kept_for().as_secs().saturating_mul(BEATS_PER_SECOND);
         if number.is_multiple_of((beats_kept / 8).clamp(1, BEATS_BETWEEN_SWEEPS)) {
             self.sweep(written);
+        }
+    }
+
+    /// The servers' clock was set forward: they take for old what is not.
+    fn clock_was_set_forward(&self, seconds: i64) {
+        tracing::error!(
+            seconds,
+            "the clock of a server of the cluster's store was set forward, and its servers drop halts by it: synchronise their \
+             clocks; the halts known here stay, and are written again"
+        );
+        self.table.lock().set_forward(seconds);
+        self.changed.notify_one();
+        if let Some(claims) = &self.claims {
+            claims.renew_old(Duration::ZERO);
         }
     }
 

@@ -29,6 +29,7 @@ mod models;
 mod publication;
 mod publisher;
 mod servers;
+mod store_clock;
 #[cfg(feature = "cli")]
 mod survey;
 mod table;

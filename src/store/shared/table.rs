@@ -292,8 +292,22 @@ impl HaltTable {
         Heard::Changed
     }
 
+    /// The servers' clock was set forward by so many seconds: what was written before is no older for that. The servers may take
+    /// it for old, so halts are written again.
+    pub(super) fn set_forward(&mut self, ahead: i64) {
+        for known in self.runs.values_mut().filter(|known| known.written != 0) {
+            known.written = known.written.saturating_add(ahead);
+        }
+        let keys: Vec<RunKey> = self.runs.keys().cloned().collect();
+        for key in &keys {
+            self.renew(key);
+        }
+    }
+
     /// The halts that have been in the bucket for half of this time or longer, at this time of the servers' clock.
     pub(super) fn aging(&mut self, now: i64, kept: Duration) -> Vec<Aging> {
+        // That clock was ahead meanwhile, or some were read after it was set forward.
+        self.runs.values_mut().for_each(|known| known.written = known.written.min(now));
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
         let age = |known: &KnownHalt| now.saturating_sub(known.written);
         let settled = self.runs.iter().filter(|(_, known)| known.unstored.is_none() && known.written != 0);

@@ -204,6 +204,25 @@ fn halts_age_by_the_clock_of_the_servers() {
 }
 
 #[test]
+fn halts_are_no_older_when_the_clock_of_the_servers_was_ahead() {
+    const DAY: i64 = 86_400;
+    const KEPT: Duration = Duration::from_secs(100);
+    let mut table = HaltTable::default();
+    table.hear(message("before", Some(halt("x"))), 1, 40, false);
+    table.hear(message("after", Some(halt("x"))), 2, DAY + 60, false);
+    table.set_forward(DAY);
+    let changes = all_unstored(&table);
+    assert_eq!(changes.len(), 2, "they are written again");
+    for change in &changes {
+        table.stored(change, None);
+    }
+    assert!(table.aging(DAY + 60, KEPT).is_empty(), "20 s have passed, and none");
+    assert_eq!(table.aging(DAY + 95, KEPT), [Aging::Old(key("before"))]);
+    assert!(table.aging(100, KEPT).is_empty(), "another server leads, whose clock is right");
+    assert_eq!(table.aging(160, KEPT).len(), 2, "a minute later they are written again");
+}
+
+#[test]
 fn a_message_says_which_run_it_is_about_or_is_passed_over() {
     let written = HaltMessage::encode(&key("a"), Some(&halt("spent")), ("n1", ""));
     assert_eq!(HaltMessage::decode(&written, false).unwrap(), message("a", Some(halt("spent"))));

@@ -28,6 +28,18 @@ pub enum IdError {
     Character(char),
 }
 
+/// The longest name of a daemon, in bytes: that of a label in a host name.
+pub(crate) const LONGEST_NODE_NAME: usize = 63;
+
+/// Whether a daemon may have this name.
+pub(crate) fn is_node_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= LONGEST_NODE_NAME && text.chars().all(is_permitted)
+}
+
+fn is_permitted(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -58,10 +58,10 @@ pub use hook_source::{ContentHash, DirectoryName, HookBundle, HookSource, OuterW
 pub(crate) use http_target::is_public;
 pub use http_target::{HttpTarget, HttpTargetError};
 pub(crate) use http_target::{is_certainly_private, literal_address};
-pub(crate) use id::RunKey;
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
+pub(crate) use id::{LONGEST_NODE_NAME, RunKey, is_node_name};
 pub(crate) use json::check as check_json;
 pub use json::{Json, JsonError, JsonFields};
 #[cfg(any(feature = "cli", feature = "daemon"))]

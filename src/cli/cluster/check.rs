@@ -176,10 +176,8 @@ fn of_survey(survey: &ClusterSurvey) -> Vec<String> {
     }
     let unreadable = survey.unreadable.iter();
     problems.extend(unreadable.map(|key| {
-        format!(
-            "the key {} of the bucket cannot be read, and the run that it may halt is not known",
-            escape::line(key)
-        )
+        let what = if key.starts_with("node.") { "node that it is about" } else { "run that it may halt" };
+        format!("the key {} of the bucket cannot be read, and the {what} is not known", escape::line(key))
     }));
     problems
 }

@@ -11,10 +11,10 @@ use super::{
     super::workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
     keys::ValueType,
 };
-use crate::dialect::Value;
-
-/// The longest name, in bytes: that of a label in a host name.
-const MAX_BYTES: usize = 63;
+use crate::{
+    dialect::Value,
+    model::{LONGEST_NODE_NAME, is_node_name},
+};
 
 /// The name of a machine that has none.
 #[cfg(feature = "daemon")]
@@ -54,11 +54,11 @@ impl ValueType for NodeName {
 
     fn parse(value: &Value<'_>) -> Option<String> {
         let text = value.text()?;
-        if !text.is_empty() && text.len() <= MAX_BYTES && text.chars().all(is_permitted) {
+        if is_node_name(text) {
             return Some(text.to_owned());
         }
         let message =
-            format!("`{}` must be 1 to {MAX_BYTES} letters, digits, `.`, `_` and `-`", value.name());
+            format!("`{}` must be 1 to {LONGEST_NODE_NAME} letters, digits, `.`, `_` and `-`", value.name());
         value.error("node", message, "write it such as `edge-7`, or `null` for the name of the machine");
         None
     }
@@ -75,13 +75,12 @@ impl Settings {
 /// A name of a machine with only what a node's name may have.
 #[cfg(feature = "daemon")]
 fn permitted(machine: &str) -> String {
-    let name: String =
-        machine.chars().map(|c| if is_permitted(c) { c } else { '-' }).take(MAX_BYTES).collect();
+    let name: String = machine
+        .chars()
+        .map(|c| if is_node_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' })
+        .take(LONGEST_NODE_NAME)
+        .collect();
     if name.is_empty() { UNNAMED.to_owned() } else { name }
-}
-
-fn is_permitted(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
 impl ValueType for WorkspaceKind {
@@ -116,7 +115,7 @@ mod tests {
     fn the_name_of_a_machine_is_made_a_nodes_name() {
         assert_eq!(permitted("edge-7.example"), "edge-7.example");
         assert_eq!(permitted("a b\n\u{e9}"), "a-b--");
-        assert_eq!(permitted(&"x".repeat(300)).len(), MAX_BYTES);
+        assert_eq!(permitted(&"x".repeat(300)).len(), LONGEST_NODE_NAME);
         assert_eq!(permitted(""), UNNAMED);
     }
 }

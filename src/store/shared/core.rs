@@ -90,6 +90,8 @@ struct Beats {
     is_name_shared: bool,
     /// Another daemon promises something else.
     is_mixed: bool,
+    /// A beat could not be read.
+    has_unreadable: bool,
 }
 
 impl std::fmt::Debug for ClusterCore {
@@ -196,6 +198,16 @@ impl ClusterCore {
             tracing::error!(%error, "halts of other daemons are not known here until the store of the cluster answers");
         }
         *problem = Some(error.to_string());
+    }
+
+    /// A beat says nothing that can be read; reported once.
+    pub(super) fn report_unreadable_beat(&self, key: &str) {
+        if !std::mem::replace(&mut self.beats.lock().has_unreadable, true) {
+            tracing::error!(
+                key,
+                "a message about a node in the store of the cluster is passed over: it is damaged or too long"
+            );
+        }
     }
 
     /// A beat of this daemon is on its way.

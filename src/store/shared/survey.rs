@@ -129,8 +129,12 @@ impl ClusterOperator {
             let Some((key, operation)) = self.bucket.key_of(&message) else { continue };
             let is_over = operation.is_end();
             if key.starts_with("node.") {
-                if let Some(beat) = NodeBeat::decode(&message.payload).filter(|_| !is_over) {
-                    nodes.insert(beat.node.clone(), (beat, written));
+                match NodeBeat::decode(&message.payload) {
+                    _ if is_over => {}
+                    Some(beat) => {
+                        nodes.insert(beat.node.clone(), (beat, written));
+                    }
+                    None => unreadable.push(key.to_owned()),
                 }
             } else if let Some(token) = key.strip_prefix("halt.") {
                 match HaltMessage::decode(&message.payload, is_over) {

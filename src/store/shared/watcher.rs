@@ -121,7 +121,7 @@ fn take_in(core: &ClusterCore, message: &jetstream::Message) -> Option<u64> {
         match NodeBeat::decode(&message.payload) {
             Some(beat) => core.hear_beat(beat, written),
             None if is_over => core.hear_leave(&message.payload),
-            None => {}
+            None => core.report_unreadable_beat(key),
         }
         return Some(number);
     }

@@ -71,7 +71,7 @@ pub(crate) use content::hash_of_all;
 pub(crate) use declared_roots::DeclaredRoots;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use digests::sha256;
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::is_meant_as_hook;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::nearest_of;

@@ -29,8 +29,8 @@ Exit codes: 0 a machine with these keys takes it now; 1 it does not.";
 
 /// Check an archive as a machine does before it takes it
 ///
-/// Checks its signature, its name if `bundle.name` is set, its time, the hookyard that it needs, each file and each hook. Without `--key`, the keys are
-/// those of the settings.
+/// Checks its signature, its name if `bundle.name` is set, its time, the hookyard that it needs, each file and each hook.
+/// Without `--key`, the keys are those of the settings.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct VerifyAction {

@@ -59,8 +59,8 @@ impl BundleStore {
         Ok(false)
     }
 
-    /// What a bundle that is offered must be newer than: the versions that keys of the settings have signed, of the bundle that the settings
-    /// name. A key that was revoked has no say, as it may have been used for the highest version there is.
+    /// What a bundle that is offered must be newer than: the versions that keys of the settings have signed, of the bundle that
+    /// the settings name. A key that was revoked has no say, as it may have been used for the highest version there is.
     ///
     /// Returns an error if it cannot be told of which version a bundle was in force.
     fn former_versions(
